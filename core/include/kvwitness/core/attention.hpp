@@ -1,0 +1,56 @@
+/// Attention over a window's runs. Kernels read f32 rows; they allocate nothing.
+#pragma once
+
+#include "kvwitness/core/geometry.hpp"
+#include "kvwitness/core/window.hpp"
+#include "kvwitness/trace/event.hpp"
+
+#include <cstdint>
+#include <span>
+
+namespace kvwitness::core {
+
+/// Queries [count][q_heads * head_dim] at positions first, first+1, ...; each sees [window_low(window, p), p].
+struct AttentionInput {
+  std::span<const float> q;
+  Position first_query = 0;
+  std::uint32_t count = 1;
+  WindowSize window;
+  std::uint32_t q_heads = 1;
+  std::uint32_t kv_heads = 1;
+  std::uint32_t head_dim = 1;
+  float score_scale = 1;
+  float softcap = 0;  ///< cap * tanh(s / cap) where above 0
+};
+
+/// The keys that one query row visited: [first_key, last_key], as the kernel walked them.
+struct Visited {
+  Position first_key = trace::kNoPosition;
+  Position last_key = trace::kNoPosition;
+  std::uint32_t visited = 0;    ///< keys that took part
+  std::uint32_t rows_read = 0;  ///< rows whose memory was touched
+};
+
+/// Per-key online softmax (Milakov, Gimelshein, arXiv:1805.02867) over a run list, accumulating in the caller's row.
+/// `out` [count][q_heads * head_dim]; `visited` one entry a query. Defined for every input: no visible key, or all
+/// scores -inf, gives a row of zeros; a NaN in a visible row (or query) gives NaN in the heads that read it; rows that
+/// a query does not see are never touched.
+void attend_online(const AttentionInput& input, std::span<const Run> runs, std::span<float> out, std::span<Visited> visited) noexcept;
+
+/// The site where a decode step or a prefill chunk attends. Policies that ignore the window, shift the mask or read
+/// another layer's window are seeded faults, see scenarios/mutants.
+class AttentionPath {
+ public:
+  AttentionPath() = default;
+  AttentionPath(const AttentionPath&) = delete;
+  AttentionPath& operator=(const AttentionPath&) = delete;
+  virtual ~AttentionPath() = default;
+
+  /// Range of keys that queries [first, first+count) of `layer` need: from the first one's low bound to the last one.
+  [[nodiscard]] virtual Range key_range(LayerIndex layer, WindowSize window, Position first, std::uint32_t count) const noexcept;
+  virtual void attend(LayerIndex layer, const AttentionInput& input, std::span<const Run> runs, std::span<float> out,
+                      std::span<Visited> visited) const noexcept;
+  [[nodiscard]] virtual trace::KernelKind kernel() const noexcept { return trace::KernelKind::online; }
+};
+
+}  // namespace kvwitness::core

@@ -1,0 +1,57 @@
+/// Shapes of a store: layers, heads, windows, capacities. Validated once, in 64-bit arithmetic.
+#pragma once
+
+#include "kvwitness/trace/format.hpp"
+#include "kvwitness/trace/ids.hpp"
+
+#include <cstdint>
+#include <vector>
+
+namespace kvwitness::core {
+
+using trace::DType;
+using trace::LayerIndex;
+using trace::Position;
+using trace::Range;
+using trace::SequenceId;
+using trace::Slot;
+using trace::WindowSize;
+
+/// One layer. Query head h reads kv head h / (q_heads / kv_heads) (grouped-query attention, arXiv:2305.13245).
+/// Rows lie position-major: [position][kv head][head_dim].
+struct LayerGeometry {
+  std::uint32_t q_heads = 1;
+  std::uint32_t kv_heads = 1;
+  std::uint32_t head_dim = 1;
+  WindowSize window;            ///< not limited: full causal
+  std::uint32_t capacity = 0;   ///< slots held per sequence
+  bool sliding = false;         ///< opt-in: a full layer overwrites its oldest position instead of refusing
+
+  [[nodiscard]] std::uint64_t kv_elements() const noexcept { return std::uint64_t{kv_heads} * head_dim; }
+  [[nodiscard]] std::uint64_t q_elements() const noexcept { return std::uint64_t{q_heads} * head_dim; }
+  /// kv head that a query head reads.
+  [[nodiscard]] std::uint32_t kv_head_of(std::uint32_t q_head) const noexcept { return q_head / (q_heads / kv_heads); }
+
+  friend bool operator==(const LayerGeometry&, const LayerGeometry&) noexcept = default;
+};
+
+/// What a store is built from.
+struct StoreConfig {
+  std::vector<LayerGeometry> layers;
+  std::uint32_t sequences = 1;   ///< sequence ids 0 .. sequences-1
+  DType k_type = DType::f32;
+  DType v_type = DType::f32;
+  float score_scale = 0;         ///< 0: 1/sqrt(head_dim)
+  float softcap = 0;             ///< 0: none
+};
+
+/// Throws trace::Error naming the field ("layers[1].kv_heads: 3 does not divide q_heads 4") where a field is out of
+/// range or a product (row, layer, store bytes) does not fit into 63 bits.
+void validate(const StoreConfig& config);
+
+[[nodiscard]] std::uint64_t k_row_bytes(const StoreConfig& config, LayerIndex layer) noexcept;
+[[nodiscard]] std::uint64_t v_row_bytes(const StoreConfig& config, LayerIndex layer) noexcept;
+/// Score scale of a layer: the configured one, or 1/sqrt(head_dim) computed in double and rounded once.
+[[nodiscard]] float score_scale(const StoreConfig& config, LayerIndex layer) noexcept;
+
+}  // namespace kvwitness::core

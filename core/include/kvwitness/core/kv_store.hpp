@@ -1,0 +1,154 @@
+/// The interface of a KV store. Stores know no bus: they return what they did, and the seam (TracedStore) tells it.
+///
+/// To plug in a store of your own, implement append, read, extent, truncate, evict, clear, layout and memory; the
+/// default `window` copies once through `read`, and that copy is priced.
+#pragma once
+
+#include "kvwitness/core/geometry.hpp"
+#include "kvwitness/core/window.hpp"
+#include "kvwitness/trace/outcome.hpp"
+
+#include <cstdint>
+#include <span>
+#include <string_view>
+
+namespace kvwitness::core {
+
+using trace::Done;
+using trace::Outcome;
+using trace::RefusalCode;
+
+/// Rows to append, f32, [count][kv_heads * head_dim] each, contiguous. Never owned.
+struct RowsIn {
+  const float* k = nullptr;
+  const float* v = nullptr;
+  std::uint32_t count = 0;
+};
+
+/// Where `read` puts rows, in the store's own formats, contiguous: count * row bytes each.
+struct RowsOut {
+  std::span<std::byte> k;
+  std::span<std::byte> v;
+};
+
+/// Contiguous piece of an append: positions [first, first+count) in slots [slot, slot+count).
+struct Piece {
+  Position first = 0;
+  std::uint32_t count = 0;
+  Slot slot = 0;
+};
+
+/// Rows moved inside a layer by an edit.
+struct Moved {
+  LayerIndex layer = 0;
+  Position from_position = 0;
+  Position to_position = 0;
+  Slot from_slot = 0;
+  Slot to_slot = 0;
+  std::uint32_t count = 0;
+  std::uint64_t bytes = 0;
+};
+
+/// Heap use that a store declares for one call. The probe's observation stands beside it.
+struct Declared {
+  std::uint64_t allocations = 0;
+  std::uint64_t bytes = 0;
+};
+
+/// What an append did. The spans are valid until the next call on the store.
+struct Appended {
+  std::span<const Piece> pieces;       ///< ascending positions
+  std::span<const Piece> overwritten;  ///< positions lost to this append, with the slots they lay in
+  Declared declared;
+};
+
+/// What an edit did, over all layers. The span is valid until the next call on the store.
+struct Edited {
+  std::uint32_t freed = 0;             ///< positions that are gone, of the widest layer
+  std::span<const Moved> moved;
+  Declared declared;
+};
+
+struct Copied {
+  std::uint64_t bytes = 0;
+  Declared declared;
+};
+
+/// Positions [window_start, end) that a layer of a sequence holds. `end` counts the tokens appended so far.
+struct Extent {
+  Position window_start = 0;
+  Position end = 0;
+};
+
+/// One piece of memory that a store holds, from construction to destruction. The seam finds a run's offset from its
+/// address, so that a window in memory that was never declared shows.
+struct StorageUse {
+  LayerIndex layer = 0;
+  trace::Plane plane = trace::Plane::k;
+  std::uint64_t bytes = 0;
+  const std::byte* base = nullptr;   ///< null: not in this process's memory
+};
+
+struct MemoryReport {
+  std::span<const StorageUse> storages;   ///< valid as long as the store
+  std::uint64_t reserved_bytes = 0;       ///< sum of the storages
+  std::uint64_t used_bytes = 0;           ///< of rows that are resident now
+  std::uint64_t resident_positions = 0;   ///< over all sequences and layers
+};
+
+/// What a store is; constant over its life.
+struct StoreLayout {
+  std::string_view kind;               ///< "ring", "flat"
+  const StoreConfig* config = nullptr; ///< owned by the store
+  std::uint64_t capabilities = 0;      ///< bits of trace::Capability
+  std::uint32_t max_runs = 1;          ///< most runs that one window can have
+};
+
+/// Ids, ranges and layers come from scripts and foreign code: every call refuses nonsense instead of asserting.
+///
+/// A token is appended layer by layer, 0 .. L-1, the same count to each; a layer out of order, twice or skipped is
+/// refused `out_of_order`, and so is an edit between two layers of a token. A refusal changes nothing.
+class KvStore {
+ public:
+  KvStore() = default;
+  KvStore(const KvStore&) = delete;
+  KvStore& operator=(const KvStore&) = delete;
+  virtual ~KvStore() = default;
+
+  [[nodiscard]] virtual StoreLayout layout() const noexcept = 0;
+  [[nodiscard]] virtual MemoryReport memory() const noexcept = 0;
+  [[nodiscard]] virtual Outcome<Extent> extent(SequenceId sequence, LayerIndex layer) const = 0;
+
+  /// Appends rows at the layer's end. The rows are readable at once by this layer. Refuses `full` where there is no
+  /// room, and where the append would overwrite a position that its own first query still sees.
+  virtual Outcome<Appended> append(SequenceId sequence, LayerIndex layer, const RowsIn& rows) = 0;
+
+  /// Rows [range.from, range.to) as runs in `scratch`. Refuses `evicted` below window_start, `future` past the end.
+  /// An empty range gives no run. The default copies through `read` into the scratch's rows.
+  virtual Outcome<Window> window(SequenceId sequence, LayerIndex layer, Range range, WindowScratch& scratch) const;
+
+  /// Copies rows out in the store's formats. Refuses as `window` does; `no_memory` where `out` is too small.
+  virtual Outcome<Copied> read(SequenceId sequence, LayerIndex layer, Range range, const RowsOut& out) const = 0;
+
+  /// Refuses `stale` exactly when one of the window's slots was rewritten, moved or freed since it was opened. The
+  /// default, for copied windows: when one of its positions is no longer held, or anything was taken back.
+  virtual Outcome<Done> still_valid(const Window& window) const;
+
+  /// Takes back positions [to, end) in every layer. Legal iff every layer still holds what a query at `to` sees;
+  /// `evicted` otherwise, `future` where `to` is past the end.
+  virtual Outcome<Edited> truncate(SequenceId sequence, Position to) = 0;
+  /// Evicts [range.from, range.to) in every layer that still holds it. Front eviction: range.from <= window_start.
+  virtual Outcome<Edited> evict(SequenceId sequence, Range range) = 0;
+  /// Empties the sequence; afterwards it is as freshly built.
+  virtual Outcome<Edited> clear(SequenceId sequence) = 0;
+};
+
+/// A refusal of `operation` with what was asked and what is held.
+[[nodiscard]] trace::Refused refuse(trace::Operation operation, RefusalCode reason, Range asked = {}, Extent held = {}) noexcept;
+
+/// Capacity that a chunk of `count` needs in a sliding layer once it is full (window keys + count - 1).
+[[nodiscard]] std::uint64_t chunk_capacity(const LayerGeometry& layer, std::uint32_t count) noexcept;
+/// Longest append that a correct ring or flat layer serves with `held` = what it holds now; 0: none.
+[[nodiscard]] std::uint32_t longest_append(const LayerGeometry& layer, Extent held) noexcept;
+
+}  // namespace kvwitness::core

@@ -1,0 +1,44 @@
+/// Store kinds by name: the product's own, mutants, and what a user registers.
+#pragma once
+
+#include "kvwitness/core/attention.hpp"
+#include "kvwitness/core/kv_store.hpp"
+
+#include <functional>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace kvwitness::scenarios {
+
+/// A store, and the attention path it is read through.
+struct Subject {
+  std::unique_ptr<core::KvStore> store;
+  std::unique_ptr<core::AttentionPath> path;  ///< never null
+};
+
+/// How to build a kind. `capabilities` is what it can do (bits of trace::Capability), known before it is built, so that
+/// a scenario whose `requires` it does not meet is skipped.
+struct StoreKind {
+  std::string name;            ///< "ring"
+  std::string title;           ///< one line for people
+  std::uint64_t capabilities = 0;
+  std::function<Subject(const core::StoreConfig&)> make;
+};
+
+class StoreRegistry {
+ public:
+  /// Throws trace::Error where the name is taken.
+  void add(StoreKind kind);
+  [[nodiscard]] const StoreKind* find(std::string_view name) const noexcept;
+  [[nodiscard]] const std::vector<StoreKind>& all() const noexcept { return kinds_; }
+
+ private:
+  std::vector<StoreKind> kinds_;
+};
+
+/// "ring" and "flat".
+[[nodiscard]] StoreRegistry product_stores();
+
+}  // namespace kvwitness::scenarios

@@ -1,0 +1,50 @@
+/// The allocation probe: exact counts of heap and mmap calls of the calling thread.
+///
+/// The interposer itself (target kvwitness::probe) is linked into executables only. Libraries ask here, and get
+/// `unmeasured` where it is not linked, where its canary failed, or under sanitizers.
+#pragma once
+
+#include "kvwitness/trace/event.hpp"
+
+#include <cstdint>
+#include <string_view>
+
+namespace kvwitness::trace {
+
+/// Totals of one thread since it started. Never averaged: 99 allocations in 100 steps are not 0.
+struct ProbeReading {
+  std::uint64_t allocations = 0;  ///< malloc family, operator new and mmap
+  std::uint64_t frees = 0;
+  std::uint64_t bytes = 0;        ///< asked for
+};
+
+enum class ProbeState : std::uint32_t {
+  not_linked = 0,
+  canary_failed = 1,  ///< the interposer is there, but did not see everything that it must see
+  measuring = 2,
+};
+
+/// Runs the canary once (malloc, new, aligned new, memalign, mmap, a worker thread) and remembers what it saw.
+[[nodiscard]] ProbeState probe_state();
+[[nodiscard]] std::string_view probe_state_text();
+
+/// Totals of the calling thread; zeros where nothing is measured. No allocation, no lock.
+[[nodiscard]] ProbeReading probe_reading() noexcept;
+
+/// Minor page faults of the calling thread; evidence, never a verdict.
+[[nodiscard]] std::uint64_t thread_minor_faults() noexcept;
+
+/// Difference of two readings around a region on one thread.
+class ProbeRegion {
+ public:
+  ProbeRegion() noexcept : start_(probe_reading()) {}
+  [[nodiscard]] ProbeReading seen() const noexcept {
+    const ProbeReading now = probe_reading();
+    return {now.allocations - start_.allocations, now.frees - start_.frees, now.bytes - start_.bytes};
+  }
+
+ private:
+  ProbeReading start_;
+};
+
+}  // namespace kvwitness::trace

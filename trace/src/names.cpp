@@ -1,0 +1,30 @@
+#include "kvwitness/trace/names.hpp"
+
+#include "kvwitness/trace/digest.hpp"
+#include "kvwitness/trace/error.hpp"
+
+namespace kvwitness::trace {
+
+NameHash hash_name(std::string_view text) noexcept {
+  if (text.empty()) return 0;
+  const NameHash hash = digest_bytes(std::as_bytes(std::span(text.data(), text.size())));
+  return hash != 0 ? hash : 1;
+}
+
+NameHash NameTable::intern(std::string_view text) {
+  const NameHash hash = hash_name(text);
+  if (hash == 0) return 0;
+  const auto [entry, is_new] = texts_.try_emplace(hash, text);
+  if (!is_new && entry->second != text)
+    throw Error("the names '" + entry->second + "' and '" + std::string(text) + "' have the same hash; rename one");
+  return hash;
+}
+
+std::string_view NameTable::text(NameHash hash) const noexcept {
+  const auto found = texts_.find(hash);
+  return found != texts_.end() ? std::string_view(found->second) : std::string_view();
+}
+
+bool NameTable::knows(NameHash hash) const noexcept { return texts_.contains(hash); }
+
+}  // namespace kvwitness::trace
