@@ -11,11 +11,14 @@
 
 namespace kvwitness::trace {
 
-/// Totals of one thread since it started. Never averaged: 99 allocations in 100 steps are not 0.
+/// Totals of one thread since it started. Never averaged: 99 allocations in 100 steps are not 0. Calls count, whether
+/// or not they got memory; a realloc or mremap that moves or resizes a block is one allocation and one free.
 struct ProbeReading {
   std::uint64_t allocations = 0;  ///< malloc family, operator new and mmap
-  std::uint64_t frees = 0;
+  std::uint64_t frees = 0;        ///< of blocks; free(nullptr) is none
   std::uint64_t bytes = 0;        ///< asked for
+
+  friend bool operator==(const ProbeReading&, const ProbeReading&) noexcept = default;
 };
 
 enum class ProbeState : std::uint32_t {
@@ -24,8 +27,10 @@ enum class ProbeState : std::uint32_t {
   measuring = 2,
 };
 
-/// Runs the canary once (malloc, new, aligned new, memalign, mmap, a worker thread) and remembers what it saw.
+/// Runs the canary once (malloc, new, aligned new, memalign, mmap, a worker thread) and remembers what it saw. The
+/// first call allocates and starts a thread, so it is made before anything is measured.
 [[nodiscard]] ProbeState probe_state();
+/// The same for people: "measuring", or why not and which call went uncounted. Lives as long as the process.
 [[nodiscard]] std::string_view probe_state_text();
 
 /// Totals of the calling thread; zeros where nothing is measured. No allocation, no lock.
