@@ -1,8 +1,5 @@
 #include "kvwitness/trace/digest.hpp"
 
-#include "kvwitness/trace/assert.hpp"
-#include "kvwitness/trace/event_table.hpp"
-
 #define XXH_INLINE_ALL
 #include <xxhash.h>
 
@@ -24,26 +21,8 @@ std::uint64_t rows_digest(const std::byte* rows, std::size_t stride_bytes, std::
   return sum;
 }
 
-std::uint64_t values_digest(std::span<const float> values) noexcept { return digest_bytes(std::as_bytes(values)); }
-
-struct RunDigest::State {
-  XXH3_state_t* xxh = XXH3_createState();
-  State() { KVW_ASSERT(xxh != nullptr); }
-  ~State() { XXH3_freeState(xxh); }
-  State(const State&) = delete;
-  State& operator=(const State&) = delete;
-};
-
-RunDigest::RunDigest() : state_(std::make_unique<State>()) { reset(); }
-RunDigest::~RunDigest() = default;
-
-void RunDigest::add(const Event& event) noexcept {
-  const Event record = canonical(event);
-  XXH3_64bits_update(state_->xxh, &record, sizeof record);
+std::uint64_t values_digest(std::span<const float> values) noexcept {
+  return digest_bytes(std::as_bytes(values));
 }
-
-std::uint64_t RunDigest::value() const noexcept { return XXH3_64bits_digest(state_->xxh); }
-
-void RunDigest::reset() noexcept { XXH3_64bits_reset(state_->xxh); }
 
 }  // namespace kvwitness::trace

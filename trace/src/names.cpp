@@ -25,6 +25,8 @@ std::string_view NameTable::text(NameHash hash) const noexcept {
   return found != texts_.end() ? std::string_view(found->second) : std::string_view();
 }
 
-bool NameTable::knows(NameHash hash) const noexcept { return texts_.contains(hash); }
+bool NameTable::knows(NameHash hash) const noexcept {
+  return texts_.contains(hash);
+}
 
 }  // namespace kvwitness::trace

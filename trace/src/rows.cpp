@@ -22,7 +22,8 @@ constexpr float to_unit(std::uint64_t bits) noexcept {
 std::uint64_t row_state(const StreamSpec& stream, RowKey key) noexcept {
   std::uint64_t state = mix(stream.seed + kStep * (static_cast<std::uint64_t>(stream.kind) + 1));
   state = mix(state ^ (stream.salt + kStep));
-  state = mix(state ^ (static_cast<std::uint64_t>(key.plane) << 48 | static_cast<std::uint64_t>(key.layer) << 32 | key.ordinal));
+  state = mix(state ^ (static_cast<std::uint64_t>(key.plane) << 48 | static_cast<std::uint64_t>(key.layer) << 32 |
+                       key.ordinal));
   return state;
 }
 

@@ -29,12 +29,12 @@ struct Tolerance {
 
 /// A rule asked for, with what it needs to know.
 struct RuleRequest {
-  std::string rule;            ///< stable rule id
-  std::string left;            ///< same-output: label of the tensors to compare ("sut.out")
+  std::string rule;  ///< stable rule id
+  std::string left;  ///< same-output: label of the tensors to compare ("sut.out")
   std::string right;
-  std::string store;           ///< restricts the rule to one store; empty: all
+  std::string store;  ///< restricts the rule to one store; empty: all
   Tolerance tolerance;
-  std::uint32_t step = 0;      ///< step that asked (compare), where `at_step`
+  std::uint32_t step = 0;  ///< step that asked (compare), where `at_step`
   bool at_step = false;
 
   friend bool operator==(const RuleRequest&, const RuleRequest&) noexcept = default;
@@ -54,7 +54,7 @@ struct Budgets {
   std::optional<std::uint64_t> allocations_per_token;
   std::optional<std::uint64_t> adapters_per_token;
   std::optional<std::uint64_t> copied_bytes_per_token;
-  std::optional<std::uint64_t> live_bytes_max;        ///< bounded-memory: of a store, all layers
+  std::optional<std::uint64_t> live_bytes_max;          ///< bounded-memory: of a store, all layers
   std::optional<std::uint64_t> resident_positions_max;  ///< bounded-memory: per sequence and layer
 
   friend bool operator==(const Budgets&, const Budgets&) noexcept = default;
@@ -63,8 +63,8 @@ struct Budgets {
 /// One step of the script, as the events name it by index.
 struct StepInfo {
   std::string operation;
-  std::string id;       ///< the script's own id, may be empty
-  std::string file;     ///< relative to the scenario root
+  std::string id;    ///< the script's own id, may be empty
+  std::string file;  ///< relative to the scenario root
   std::uint32_t line = 0;
   std::uint32_t column = 0;
 
@@ -87,31 +87,35 @@ struct StreamClaim {
 
 /// Part of a long run that numeric rules look at: attention runs where due, and the verdict tells the share.
 struct Sampling {
-  std::uint32_t attend_every = 1;   ///< 1: every decode step
+  std::uint32_t attend_every = 1;  ///< 1: every decode step
 
   friend bool operator==(const Sampling&, const Sampling&) noexcept = default;
 };
 
 struct Claims {
-  std::string scenario;                 ///< id, "ring/wrap-identity"
+  std::string scenario;  ///< id, "ring/wrap-identity"
   std::string title;
-  std::string variant;                  ///< "tokens=17 window=4"; empty without a matrix
+  std::string variant;  ///< "tokens=17 window=4"; empty without a matrix
   std::uint64_t seed = 0;
-  std::vector<StoreClaim> stores;       ///< by StoreIndex
+  std::vector<StoreClaim> stores;  ///< by StoreIndex
   std::vector<StreamClaim> streams;
   std::vector<RuleRequest> rules;
   std::vector<WitnessRequest> witnesses;
   Budgets budgets;
   Sampling sampling;
-  std::vector<StepInfo> steps;          ///< by step index
-  std::string replay;                   ///< command line that runs just this case again
+  std::vector<StepInfo> steps;  ///< by step index
+  std::string replay;           ///< command line that runs just this case again
 
   friend bool operator==(const Claims&, const Claims&) noexcept = default;
 };
 
-/// Claims as the JSON object of a trace's header, and back. `claims_from_json` throws Error naming the key.
+/// Claims as the JSON object of a trace's header, and back. Absent keys keep their defaults; `claims_from_json` throws
+/// Error naming the key where one is unknown, doubled, or of the wrong type. A stream's name hash is that of its name.
 [[nodiscard]] std::string claims_to_json(const Claims& claims);
 [[nodiscard]] Claims claims_from_json(std::string_view json);
+/// What `RunBegin::claims_digest` carries: XXH3-64 of `claims_to_json`, so that a trace's events and its header cannot
+/// come from two runs.
+[[nodiscard]] std::uint64_t claims_digest(const Claims& claims);
 
 /// Properties that a witness may name after "store.": "window.wrapped", "edit.moved_or_removed", "refused.evicted", ...
 struct WitnessInfo {

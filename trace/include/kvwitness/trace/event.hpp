@@ -173,7 +173,7 @@ struct AttentionRun { ViewId view; Position query; Position first; std::uint32_t
 struct KernelRun { NameHash kernel; std::uint64_t bytes; std::uint64_t duration_ns; std::uint64_t reserved[2]; };
 /// A tensor's values follow in TensorValues events with the same `tensor`. `ordinal` is the query's or row's ordinal.
 /// `label` is the `as` of the script's step, prefixed by its store ("sut.out").
-struct TensorRecorded { NameHash label; std::uint64_t digest; std::uint32_t tensor; std::uint32_t elements; Plane role; Position position; std::uint64_t reserved; };
+struct TensorRecorded { NameHash label; std::uint64_t digest; std::uint32_t tensor; std::uint32_t elements; Plane role; Position position; std::uint32_t ordinal; std::uint32_t reserved0; };
 /// Up to eight f32 of a tensor, from element `offset`; unused ones are 0.
 struct TensorValues { std::uint32_t tensor; std::uint32_t offset; std::uint32_t values[8]; };
 /// Digest of all rows of a layer read back from the store; [from, to) is the store's extent.

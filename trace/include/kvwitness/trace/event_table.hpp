@@ -11,9 +11,9 @@
 namespace kvwitness::trace {
 
 enum class FieldKind : std::uint8_t {
-  integer,      ///< plain number
-  position,     ///< kNoPosition is written as null
-  slot,         ///< kNoSlot is written as null
+  integer,   ///< plain number
+  position,  ///< kNoPosition is written as null
+  slot,      ///< kNoSlot is written as null
   bytes,
   boolean,      ///< 0 or 1, a JSON boolean
   digest,       ///< "0x" and 16 hex digits
@@ -37,8 +37,8 @@ struct EnumText {
 struct FieldInfo {
   std::string_view name;
   FieldKind kind;
-  std::uint8_t offset;  ///< bytes into the payload
-  std::uint8_t size;    ///< bytes
+  std::uint8_t offset;              ///< bytes into the payload
+  std::uint8_t size;                ///< bytes
   std::span<const EnumText> texts;  ///< for enumeration and flags
 };
 
@@ -49,6 +49,7 @@ struct TypeInfo {
   std::string_view says;  ///< one line for people
   std::span<const FieldInfo> fields;
   std::array<std::uint64_t, 5> canonical_mask{};  ///< bits of the payload that enter the run's digest
+  std::array<std::uint64_t, 5> used_mask{};       ///< bits of the payload that some field covers; the others are zero
 };
 
 /// Null for types newer than this reader.
@@ -66,9 +67,11 @@ struct TypeInfo {
 [[nodiscard]] std::optional<std::uint64_t> value_of(std::span<const EnumText> texts, std::string_view text) noexcept;
 
 [[nodiscard]] std::string_view to_text(Operation operation) noexcept;
-[[nodiscard]] std::string_view to_text(RefusalCode code) noexcept;   ///< "ok" for none
+[[nodiscard]] std::string_view to_text(RefusalCode code) noexcept;  ///< "ok" for none
 [[nodiscard]] std::string_view to_text(EventType type) noexcept;
 [[nodiscard]] std::string_view to_text(Capability capability) noexcept;
+[[nodiscard]] std::string_view to_text(ClockKind clock) noexcept;
+[[nodiscard]] std::span<const EnumText> clock_texts() noexcept;
 [[nodiscard]] std::span<const EnumText> operation_texts() noexcept;
 [[nodiscard]] std::span<const EnumText> refusal_texts() noexcept;
 [[nodiscard]] std::span<const EnumText> capability_texts() noexcept;

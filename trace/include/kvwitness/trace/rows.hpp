@@ -42,9 +42,9 @@ struct RowKey {
   std::uint32_t ordinal = 0;
 };
 
-/// Writes the row [heads * head_dim], f32, head-major. Rows are keyed by ordinal in the stream, not by position, so that
-/// two stores fed the same tokens at different positions get the same rows. Generation depends only on the flat index
-/// head * head_dim + dim. Not for `external` streams (asserts).
+/// Writes the row [heads * head_dim], f32, head-major. Rows are keyed by ordinal in the stream, not by position, so
+/// that two stores fed the same tokens at different positions get the same rows. Generation depends only on the flat
+/// index head * head_dim + dim. Not for `external` streams (asserts).
 void fill_row(const StreamSpec& stream, RowKey key, std::span<float> row) noexcept;
 
 [[nodiscard]] std::string_view to_text(StreamKind kind) noexcept;
