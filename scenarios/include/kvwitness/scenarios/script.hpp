@@ -4,6 +4,7 @@
 #include "kvwitness/core/geometry.hpp"
 #include "kvwitness/trace/claims.hpp"
 
+#include <cstddef>
 #include <cstdint>
 #include <filesystem>
 #include <map>
@@ -19,48 +20,59 @@ struct StoreSpec {
   std::string name;
   std::string kind;
   core::StoreConfig config;
+  /// The script leaves sliding to the kind: when the case is run every layer slides iff the kind can, whatever
+  /// `config` says.
+  bool sliding_by_kind = false;
 };
 
-/// One token source. Workloads are files of requests and carry their rows in a coded or random stream.
+/// One token source.
 struct StreamSource {
   std::string name;
   trace::StreamSpec spec;
 };
 
-/// One step, after substitution; which members matter depends on `operation`.
+/// Where attention reads its rows: the window's runs as they lie, or one gathered copy of them.
+enum class AttentionSource : std::uint8_t { pair, gather };
+
+/// One step, after substitution; which members matter depends on `operation`, see FORMAT.md.
 struct Step {
   trace::Operation operation = trace::Operation::none;
-  std::uint32_t index = 0;                  ///< into the claims' step table
-  std::vector<std::string> on;              ///< store names
+  std::uint32_t index = 0;                   ///< into the claims' step table
+  std::vector<std::string> on;               ///< store names
   trace::SequenceId sequence = 0;
+  std::vector<trace::SequenceId> interleaved;  ///< sequences served in turn instead of `sequence`; empty: just that
   std::string id;
-  std::string stream;                       ///< name; empty: the script's only one
-  std::optional<trace::RefusalCode> expect; ///< absent: ok
+  std::string stream;                        ///< name; empty: the script's first one
+  std::optional<trace::RefusalCode> expect;  ///< absent: ok
   std::uint32_t count = 0;
-  std::uint32_t chunk = 0;                  ///< append, prefill: rows at a time; 0: all at once
+  std::uint32_t chunk = 0;                   ///< append, prefill: rows at a time; 0: as long as the store can serve
+  std::optional<std::uint32_t> ordinal;      ///< append, prefill, decode: first row, counted in the sequence's own rows
   std::optional<trace::Position> from;
   std::optional<trace::Position> to;
-  std::optional<trace::LayerIndex> layer;   ///< window, read, attend: one layer; absent: all
-  std::string as;                           ///< label of outputs or view
-  std::string use;                          ///< `using`: label of a held view
-  std::string left;                         ///< compare
+  std::optional<trace::LayerIndex> layer;    ///< append, window, read, attend: one layer; absent: all
+  std::string as;                            ///< label of outputs or view; empty: "out" for outputs, no held view
+  std::string use;                           ///< `using`: label of a held view
+  std::string left;                          ///< compare: store names
   std::string right;
-  bool compare_k = true;
-  bool compare_v = true;
-  trace::Tolerance tolerance;
-  std::string path;                         ///< decode, prefill, attend: "pair" (default) or "gather"
-  std::string label;                        ///< mark
-  std::string file;                         ///< workload
-  std::uint32_t attend_every = 1;           ///< decode, workload: attention at every n-th token (and at each wrap)
-  std::uint32_t lanes = 0;                  ///< workload: sequences interleaved
-  std::uint32_t requests_max = 0;           ///< workload: 0: all
-  std::vector<Step> body;                   ///< repeat
+  AttentionSource path = AttentionSource::pair;  ///< prefill, decode, attend
+  std::string label;                         ///< mark
+  std::string file;                          ///< workload: relative to the script's file, or absolute
+  std::uint32_t attend_every = 1;            ///< decode, workload: attention at every n-th token (and at each wrap)
+  std::uint32_t lanes = 0;                   ///< workload: sequences interleaved; 0: all of the store's
+  std::uint32_t requests_max = 0;            ///< workload: 0: all
+  std::vector<Step> body;                    ///< repeat
 };
 
-/// One case of a script: one choice of parameters.
+/// Label under which a step's outputs are recorded, without the store's name.
+[[nodiscard]] std::string_view output_label(const Step& step) noexcept;
+
+/// One case of a script: one choice of parameters. Whoever builds one by hand fills claims (scenario, seed, stores,
+/// streams, steps) to match.
 struct Case {
-  trace::Claims claims;                     ///< store kinds still say "@sut"
-  std::map<std::string, std::int64_t> params;
+  trace::Claims claims;                      ///< store kinds still say "@sut"
+  std::filesystem::path file;                ///< the script's; workload files are found beside it
+  std::map<std::string, std::string> params;  ///< as the variant writes them
+  std::vector<std::string> overrides;        ///< "NAME=VALUE" of parameters that the caller chose; for the replay command
   std::vector<StoreSpec> stores;
   std::vector<StreamSource> streams;
   std::vector<Step> steps;
@@ -70,10 +82,11 @@ struct Case {
 struct Script {
   std::string id;
   std::string title;
-  std::string about;                        ///< the leading comment, what a reader learns
+  std::string about;                         ///< the leading comment, what a reader learns
   std::filesystem::path file;
   std::vector<std::string> tags;
-  std::vector<std::string> requires_;       ///< capability texts
+  std::vector<std::string> requires_;        ///< capability texts
+  std::vector<std::string> params;           ///< names of the parameters that it declares
   std::vector<Case> cases;
 
   [[nodiscard]] bool has_tag(std::string_view tag) const noexcept;
@@ -81,8 +94,9 @@ struct Script {
 };
 
 struct LoadOptions {
-  std::filesystem::path root;               ///< files are named relative to it; includes and workloads cannot leave it
-  std::optional<std::uint64_t> seed;        ///< instead of the script's
+  std::filesystem::path root;                ///< files are named relative to it; empty: as they are given
+  std::optional<std::uint64_t> seed;         ///< instead of the script's
+  std::map<std::string, std::string> params;  ///< values instead of the script's, where it declares a parameter so named
   std::size_t cases_max = 1000;
 };
 
