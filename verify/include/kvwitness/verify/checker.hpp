@@ -27,6 +27,7 @@ class TypeSet {
   [[nodiscard]] constexpr bool contains(trace::EventType type) const noexcept {
     return (bits_ >> static_cast<unsigned>(type) & 1U) != 0;
   }
+  friend constexpr bool operator==(TypeSet, TypeSet) noexcept = default;
 
  private:
   std::uint64_t bits_ = 0;
@@ -34,28 +35,28 @@ class TypeSet {
 
 /// What stays the same about a rule. The texts feed `explain`.
 struct RuleInfo {
-  std::string_view id;          ///< stable; never changes its meaning
+  std::string_view id;  ///< stable; never changes its meaning
   Level level = Level::must;
-  std::string_view says;        ///< one sentence
-  std::string_view formula;     ///< the property
-  std::string_view witness;     ///< what it must have met not to be vacuous
-  std::string_view faults;      ///< what public faults look like: class slugs and `project#number`
-  TypeSet reads;                ///< events it is called for
-  bool standing = true;         ///< judged on every run; otherwise only where a script asks for it
+  std::string_view says;     ///< one sentence
+  std::string_view formula;  ///< the property
+  std::string_view witness;  ///< what it must have met not to be vacuous
+  std::string_view faults;   ///< what public faults look like: class slugs and `project#number`
+  TypeSet reads;             ///< events it is called for
+  bool standing = true;      ///< judged on every run; otherwise only where a script asks for it
 };
 
 /// Where a run stands when an event is judged.
 struct Moment {
   const trace::Claims& claims;
-  const Model& model;           ///< the list model, the event already applied
+  const Model& model;  ///< the list model, the event already applied
   std::uint32_t step = kNoStep;
   std::uint32_t token = 0;
 };
 
 /// How a trace ended; what stands in the way of a verdict.
 struct StreamEnd {
-  bool complete = false;        ///< RunEnd seen, count and digest right, nothing lost
-  std::string why;              ///< why not
+  bool complete = false;  ///< RunEnd seen, count and digest right, nothing lost
+  std::string why;        ///< why not
 };
 
 class Checker {

@@ -1,13 +1,15 @@
 /// The list model: what a correct cache would hold, and which calls are legal, derived from facts only (what was
 /// called, whether it was refused, what rows were given). Claims of the store never enter it, except slots, which only
 /// the store can know.
+///
+/// A call takes effect at its RegionMeasured, if that says that it was done. Between Called and RegionMeasured the
+/// model stands where it stood before the call; `Model::held_after` tells what will be held if the call is done.
 #pragma once
 
 #include "kvwitness/trace/event.hpp"
 
+#include <cstddef>
 #include <cstdint>
-#include <deque>
-#include <map>
 #include <memory>
 #include <optional>
 #include <span>
@@ -28,36 +30,65 @@ using trace::ViewId;
 
 /// One resident row.
 struct ModelRow {
-  std::uint64_t k_digest = 0;      ///< 0: not given
+  std::uint64_t k_digest = 0;  ///< 0: not given
   std::uint64_t v_digest = 0;
-  std::uint64_t epoch = 0;         ///< number of the event that wrote it
-  trace::NameHash stream = 0;      ///< 0: unknown
+  std::uint64_t epoch = 0;  ///< number of the event that wrote it: the Append that claims it, else the RegionMeasured
+  trace::NameHash stream = 0;  ///< 0: unknown
   std::uint32_t ordinal = 0;
-  Slot slot = trace::kNoSlot;      ///< claimed by the store
+  Slot slot = trace::kNoSlot;  ///< claimed by the store
 };
 
-/// Rows of one layer of one sequence: contiguous positions [start, end).
+/// Rows of one layer of one sequence: contiguous positions [start, end). Digests of a range cost O(1): sums from the
+/// first row on are kept beside the rows.
 class LayerModel {
  public:
   [[nodiscard]] Position start() const noexcept { return start_; }
-  [[nodiscard]] Position end() const noexcept { return start_ + static_cast<Position>(rows_.size()); }
+  [[nodiscard]] Position end() const noexcept { return start_ + static_cast<Position>(count_); }
   [[nodiscard]] Range held() const noexcept { return {start(), end()}; }
-  /// Null where the position is not resident.
+  /// Null where the position is not resident. Valid until the model's next event.
   [[nodiscard]] const ModelRow* find(Position position) const noexcept;
   /// First position that was not evicted on request; overwriting does not move it.
   [[nodiscard]] Position evicted_to() const noexcept { return evicted_to_; }
-  /// Sum of the digests of rows in `range` (which must be held); nullopt where one was not given.
+  /// Sum of the digests of rows in `range`; nullopt where one of them is not held, or was not given.
   struct Digests {
     std::uint64_t k = 0;
     std::uint64_t v = 0;
   };
   [[nodiscard]] std::optional<Digests> digests(Range range) const noexcept;
 
+  /// Rows that fit without growing.
+  [[nodiscard]] std::size_t room() const noexcept { return entries_.size(); }
+
+  // What the model does with it.
+  void append(const ModelRow& row);
+  void drop_below(Position position) noexcept;
+  void drop_from(Position position) noexcept;
+  void note_evicted(Position to) noexcept;
+  void set_slot(Position position, Slot slot) noexcept;
+  void clear() noexcept;
+  /// Makes the next row's position `position`; only while nothing is held.
+  void restart_at(Position position) noexcept { start_ = position; }
+
  private:
-  friend class Model;
+  /// Sums over all rows since the layer was last empty, this one included; modulo 2^64, so that differences are exact.
+  struct Entry {
+    ModelRow row;
+    std::uint64_t k_sum = 0;
+    std::uint64_t v_sum = 0;
+    std::uint64_t not_given = 0;
+  };
+  [[nodiscard]] const Entry& entry(std::size_t i) const noexcept {
+    return entries_[(head_ + i) & (entries_.size() - 1)];
+  }
+  [[nodiscard]] Entry& entry(std::size_t i) noexcept { return entries_[(head_ + i) & (entries_.size() - 1)]; }
+  void grow();
+
   Position start_ = 0;
   Position evicted_to_ = 0;
-  std::deque<ModelRow> rows_;
+  std::size_t head_ = 0;
+  std::size_t count_ = 0;
+  Entry before_;                ///< sums up to the row before the first
+  std::vector<Entry> entries_;  ///< a ring; its size is a power of two
 };
 
 /// A window that was handed out.
@@ -67,11 +98,24 @@ struct ViewModel {
   SequenceId sequence = 0;
   LayerIndex layer = 0;
   Range range;
-  std::uint64_t opened = 0;        ///< event number
-  bool copied = false;             ///< its rows lie in the reader's memory
-  /// Event that first rewrote, moved or freed one of its rows; absent while it is fresh.
+  std::uint64_t opened = 0;  ///< event number
+  bool copied = false;       ///< its rows lie in the reader's memory
+  /// Event that first rewrote, moved or freed one of its rows; absent while it is fresh. Rows that were copied out
+  /// cannot move.
   std::optional<std::uint64_t> stale_since;
-  std::uint32_t runs_told = 0;     ///< WindowRun events seen since it was opened or told again
+  bool edited = false;          ///< the sequence was truncated, evicted or cleared since
+  std::uint32_t runs_told = 0;  ///< WindowRun events since it was opened or told again
+};
+
+/// What a correct store answers to a call.
+struct Lawful {
+  RefusalCode code = RefusalCode::none;
+  /// Right as well, where two reasons to refuse apply at once; equals `code` where there is one answer.
+  RefusalCode also = RefusalCode::none;
+  bool known = true;  ///< false: the model cannot tell (a refusal and a success are both right)
+
+  [[nodiscard]] bool allows(RefusalCode answer) const noexcept { return !known || answer == code || answer == also; }
+  friend bool operator==(const Lawful&, const Lawful&) noexcept = default;
 };
 
 /// The call that is under way on a store, or the last one.
@@ -79,21 +123,27 @@ struct CallModel {
   trace::Called called{};
   SequenceId sequence = trace::kNoSequence;
   LayerIndex layer = trace::kNoLayer;
-  std::uint64_t number = 0;                       ///< of the Called event; 0: none yet
-  RefusalCode lawful = RefusalCode::none;         ///< what a correct store of this declaration answers
-  bool lawful_is_known = true;                    ///< false: the model cannot tell (a refusal and a success are both right)
+  std::uint64_t number = 0;                ///< of the Called event; 0: none yet
+  Lawful law;                              ///< what a correct store of this declaration answers
+  RefusalCode lawful = RefusalCode::none;  ///< law.code
+  bool lawful_is_known = true;             ///< law.known
   std::optional<trace::Refused> refused;
   std::uint64_t refused_number = 0;
-  std::optional<trace::Expected> expected;        ///< of the script
-  bool ended = false;                             ///< RegionMeasured seen
-  std::uint32_t rows_told = 0;                    ///< RowDigests rows so far
+  std::optional<trace::Expected> expected;  ///< of the script
+  bool ended = false;                       ///< RegionMeasured seen
+  bool done = false;                        ///< ended, and took effect
+  std::uint32_t rows_told = 0;              ///< RowDigests rows so far
 };
 
 struct StoreModel {
   trace::StoreCreated created{};
-  std::vector<trace::LayerDeclared> layers;       ///< by layer
+  std::vector<trace::LayerDeclared> layers;  ///< by layer
   std::vector<trace::LayerFormat> formats;
   CallModel call;
+  /// False once something happened that a list of positions cannot follow; then `Model::layer` is null and the law
+  /// unknown for this store, and `Model::lost_track` tells why.
+  bool tracked = true;
+
   [[nodiscard]] bool can(trace::Capability capability) const noexcept {
     return (created.capabilities & static_cast<std::uint64_t>(capability)) != 0;
   }
@@ -101,6 +151,18 @@ struct StoreModel {
     return {layers[layer].window, layers[layer].limited != 0};
   }
 };
+
+/// Where the token stands that a sequence is being given, layer by layer.
+struct TokenModel {
+  LayerIndex due = 0;       ///< layer that is appended next
+  std::uint32_t count = 0;  ///< rows given to each layer of it; meaningless while due is 0
+  [[nodiscard]] bool under_way() const noexcept { return due != 0; }
+};
+
+/// What a trace may make the model remember; beyond it the model loses track and says so.
+inline constexpr std::uint64_t kModelCellsMax = std::uint64_t{1} << 20;  ///< layers times sequences, all stores
+inline constexpr std::uint64_t kModelRowsMax = std::uint64_t{1} << 22;
+inline constexpr std::size_t kModelViewsMax = 4096;
 
 /// Memory is bounded by what is resident, open views and declared stores; never by the length of the trace.
 class Model {
@@ -114,25 +176,28 @@ class Model {
   /// here; the grammar rule tells them.
   void apply(const Event& event);
 
-  /// Null for a store that was not created.
+  /// Null for a store that was not created, or that declares more than the model remembers.
   [[nodiscard]] const StoreModel* store(StoreIndex index) const noexcept;
   [[nodiscard]] std::size_t stores() const noexcept;
-  /// Never null for a declared layer and a sequence that the store has; empty rows at first.
+  /// Never null for a declared layer and a sequence that a tracked store has; empty rows at first.
   [[nodiscard]] const LayerModel* layer(StoreIndex store, SequenceId sequence, LayerIndex layer) const noexcept;
+  [[nodiscard]] TokenModel token(StoreIndex store, SequenceId sequence) const noexcept;
+  /// What the layer holds when the call that is under way on the store is done (what it holds, if none is).
+  [[nodiscard]] Range held_after(StoreIndex store, SequenceId sequence, LayerIndex layer) const noexcept;
   /// Null where no such view was opened, or it is closed.
   [[nodiscard]] const ViewModel* view(ViewId id) const noexcept;
-  [[nodiscard]] const std::map<ViewId, ViewModel>& open_views() const noexcept;
+  /// In the order of their ids.
+  [[nodiscard]] std::span<const ViewModel> open_views() const noexcept;
+  /// Why the model no longer follows a store; empty while it follows all.
+  [[nodiscard]] std::string_view lost_track() const noexcept;
 
  private:
   struct State;
   std::unique_ptr<State> state_;
 };
 
-/// What a correct store with this declaration answers to a call, from the model's state before it.
-struct Lawful {
-  RefusalCode code = RefusalCode::none;
-  bool known = true;
-};
+/// What a correct store with this declaration answers to a call, from the model's state before it. The law is in
+/// trace/events.md.
 [[nodiscard]] Lawful lawful_answer(const Model& model, StoreIndex store, SequenceId sequence, LayerIndex layer,
                                    const trace::Called& called);
 

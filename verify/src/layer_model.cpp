@@ -1,0 +1,71 @@
+#include "kvwitness/verify/model.hpp"
+
+#include <algorithm>
+
+namespace kvwitness::verify {
+namespace {
+
+constexpr std::size_t kFirstRoom = 16;
+
+}  // namespace
+
+const ModelRow* LayerModel::find(Position position) const noexcept {
+  return held().contains(position) ? &entry(position - start_).row : nullptr;
+}
+
+std::optional<LayerModel::Digests> LayerModel::digests(Range range) const noexcept {
+  if (range.empty()) return Digests{};
+  if (range.from < start_ || range.to > end()) return std::nullopt;
+  const Entry& last = entry(range.to - 1 - start_);
+  const Entry& before = range.from == start_ ? before_ : entry(range.from - 1 - start_);
+  if (last.not_given != before.not_given) return std::nullopt;
+  return Digests{last.k_sum - before.k_sum, last.v_sum - before.v_sum};
+}
+
+void LayerModel::append(const ModelRow& row) {
+  if (count_ == entries_.size()) grow();
+  const Entry& last = count_ == 0 ? before_ : entry(count_ - 1);
+  const bool is_given = row.k_digest != 0 && row.v_digest != 0;
+  const Entry next{row, last.k_sum + row.k_digest, last.v_sum + row.v_digest, last.not_given + (is_given ? 0 : 1)};
+  entry(count_++) = next;
+}
+
+void LayerModel::drop_below(Position position) noexcept {
+  if (position <= start_ || count_ == 0) return;
+  const std::size_t dropped = std::min<std::size_t>(position - start_, count_);
+  before_ = entry(dropped - 1);
+  head_ = (head_ + dropped) & (entries_.size() - 1);
+  start_ += static_cast<Position>(dropped);
+  count_ -= dropped;
+}
+
+void LayerModel::drop_from(Position position) noexcept {
+  if (position >= end()) return;
+  if (position < start_) start_ = position;
+  count_ = position - start_ < count_ ? position - start_ : 0;
+}
+
+void LayerModel::note_evicted(Position to) noexcept {
+  evicted_to_ = std::max(evicted_to_, to);
+}
+
+void LayerModel::set_slot(Position position, Slot slot) noexcept {
+  if (held().contains(position)) entry(position - start_).row.slot = slot;
+}
+
+void LayerModel::clear() noexcept {
+  start_ = 0;
+  evicted_to_ = 0;
+  head_ = 0;
+  count_ = 0;
+  before_ = {};
+}
+
+void LayerModel::grow() {
+  std::vector<Entry> wider(entries_.empty() ? kFirstRoom : entries_.size() * 2);
+  for (std::size_t i = 0; i < count_; ++i) wider[i] = entry(i);
+  entries_.swap(wider);
+  head_ = 0;
+}
+
+}  // namespace kvwitness::verify

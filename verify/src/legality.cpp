@@ -1,0 +1,144 @@
+/// The law of trace/events.md, "What a correct store does".
+#include "kvwitness/verify/model.hpp"
+
+#include <algorithm>
+
+namespace kvwitness::verify {
+namespace {
+
+using trace::Capability;
+using trace::Operation;
+
+constexpr Lawful kUnknown{RefusalCode::none, RefusalCode::none, false};
+
+constexpr Lawful answer(RefusalCode code) noexcept {
+  return {code, code, true};
+}
+constexpr Lawful either(RefusalCode code, RefusalCode also) noexcept {
+  return {code, also, true};
+}
+
+/// The window that a layer must go on serving; absent: every position ever appended.
+std::uint64_t keys_kept(const trace::LayerDeclared& layer) noexcept {
+  if (layer.limited != 0) return layer.window;
+  return layer.sliding != 0 ? layer.capacity : std::uint64_t{trace::kNoPosition};
+}
+
+/// First position that a query at `query` still sees in a layer; nothing evicted on request comes back.
+std::uint64_t lowest_needed(const trace::LayerDeclared& layer, std::uint64_t query, Position evicted_to) noexcept {
+  const std::uint64_t keys = keys_kept(layer);
+  const std::uint64_t low = query + 1 > keys ? query + 1 - keys : 0;
+  return std::max<std::uint64_t>(low, evicted_to);
+}
+
+bool is_full(const trace::LayerDeclared& layer, const LayerModel& rows, std::uint64_t count) noexcept {
+  const std::uint64_t end = rows.end();
+  if (end + count > trace::kNoPosition) return true;
+  if (layer.sliding == 0) return end - rows.start() + count > layer.capacity;
+  const std::uint64_t lost_to = end + count > layer.capacity ? end + count - layer.capacity : 0;
+  return lost_to > std::max<std::uint64_t>(rows.start(), lowest_needed(layer, end, 0));
+}
+
+struct Subject {
+  const Model& model;
+  const StoreModel& store;
+  StoreIndex index;
+  SequenceId sequence;
+
+  [[nodiscard]] LayerIndex layers() const noexcept { return static_cast<LayerIndex>(store.layers.size()); }
+  [[nodiscard]] const LayerModel& rows(LayerIndex layer) const noexcept { return *model.layer(index, sequence, layer); }
+};
+
+Lawful append_answer(const Subject& on, LayerIndex layer, std::uint32_t count) {
+  const TokenModel token = on.model.token(on.index, on.sequence);
+  const bool is_due = layer == token.due && (!token.under_way() || count == token.count);
+  const bool fits = !is_full(on.store.layers[layer], on.rows(layer), count);
+  if (count == 0)
+    return is_due ? answer(RefusalCode::unsupported) : either(RefusalCode::out_of_order, RefusalCode::unsupported);
+  if (!is_due) return fits ? answer(RefusalCode::out_of_order) : either(RefusalCode::out_of_order, RefusalCode::full);
+  return answer(fits ? RefusalCode::none : RefusalCode::full);
+}
+
+Lawful range_answer(const LayerModel& rows, Range asked) {
+  if (asked.from > asked.to) return answer(RefusalCode::out_of_order);
+  const bool is_future = asked.to > rows.end();
+  if (asked.from < rows.start())
+    return is_future ? either(RefusalCode::evicted, RefusalCode::future) : answer(RefusalCode::evicted);
+  return answer(is_future ? RefusalCode::future : RefusalCode::none);
+}
+
+Lawful held_view_answer(const Model& model, ViewId id) {
+  const ViewModel* view = model.view(id);
+  if (view == nullptr) return kUnknown;
+  if (view->stale_since) return answer(RefusalCode::stale);
+  // Rows that were copied out outlive an edit; a store may refuse them all the same, for it cannot know which were
+  // meant.
+  return view->copied && view->edited ? kUnknown : answer(RefusalCode::none);
+}
+
+/// A gather may also find its arena too small, which is not the store's doing.
+Lawful gather_answer(const Model& model, ViewId id) {
+  const Lawful law = held_view_answer(model, id);
+  return law.known && law.code == RefusalCode::none ? either(law.code, RefusalCode::no_memory) : law;
+}
+
+Lawful truncate_answer(const Subject& on, Position to) {
+  if (!on.store.can(Capability::truncate)) return answer(RefusalCode::unsupported);
+  if (on.model.token(on.index, on.sequence).under_way()) return answer(RefusalCode::out_of_order);
+  const Position end = on.rows(0).end();
+  if (to >= end) return answer(to == end ? RefusalCode::none : RefusalCode::future);
+  for (LayerIndex layer = 0; layer < on.layers(); ++layer) {
+    const LayerModel& rows = on.rows(layer);
+    if (to < rows.evicted_to() || rows.start() > lowest_needed(on.store.layers[layer], to, rows.evicted_to()))
+      return answer(RefusalCode::evicted);
+  }
+  return answer(RefusalCode::none);
+}
+
+Lawful evict_answer(const Subject& on, Range asked) {
+  if (!on.store.can(Capability::front_evict) && !on.store.can(Capability::middle_evict))
+    return answer(RefusalCode::unsupported);
+  if (on.model.token(on.index, on.sequence).under_way() || asked.from > asked.to)
+    return answer(RefusalCode::out_of_order);
+  bool is_middle = false;
+  for (LayerIndex layer = 0; layer < on.layers(); ++layer) is_middle = is_middle || asked.from > on.rows(layer).start();
+  is_middle = is_middle && !asked.empty() && !on.store.can(Capability::middle_evict);
+  if (asked.to > on.rows(0).end())
+    return is_middle ? either(RefusalCode::future, RefusalCode::unsupported) : answer(RefusalCode::future);
+  return answer(is_middle ? RefusalCode::unsupported : RefusalCode::none);
+}
+
+/// What the model does not follow may be refused where it is not declared, and may be anything where it is.
+Lawful capability_answer(const StoreModel& store, Capability capability) {
+  return store.can(capability) ? kUnknown : answer(RefusalCode::unsupported);
+}
+
+}  // namespace
+
+Lawful lawful_answer(const Model& model, StoreIndex store, SequenceId sequence, LayerIndex layer,
+                     const trace::Called& called) {
+  const StoreModel* declared = model.store(store);
+  if (declared == nullptr || !declared->tracked) return kUnknown;
+  if (sequence >= declared->created.sequences) return answer(RefusalCode::unknown_sequence);
+  const Subject on{model, *declared, store, sequence};
+  const bool has_layer = layer < on.layers();
+  switch (called.operation) {
+    case Operation::append:
+      return has_layer ? append_answer(on, layer, called.count) : answer(RefusalCode::out_of_order);
+    case Operation::window:
+    case Operation::read:
+      return has_layer ? range_answer(on.rows(layer), {called.from, called.to}) : answer(RefusalCode::out_of_order);
+    case Operation::attend: return held_view_answer(model, called.view);
+    case Operation::gather: return gather_answer(model, called.view);
+    case Operation::truncate: return truncate_answer(on, called.to);
+    case Operation::evict: return evict_answer(on, {called.from, called.to});
+    case Operation::clear:
+      return declared->can(Capability::clear) ? answer(RefusalCode::none) : answer(RefusalCode::unsupported);
+    case Operation::fork: return capability_answer(*declared, Capability::fork);
+    case Operation::save:
+    case Operation::restore: return capability_answer(*declared, Capability::save);
+    default: return kUnknown;
+  }
+}
+
+}  // namespace kvwitness::verify
