@@ -28,6 +28,17 @@ enum class FieldKind : std::uint8_t {
   site,         ///< call site, a name; left out of the run's digest
 };
 
+/// Fields that a saved trace may leave out, which then read as 0, "not given": a foreign producer need not compute
+/// digests or measure anything.
+[[nodiscard]] constexpr bool is_optional(FieldKind kind) noexcept {
+  return kind == FieldKind::digest || kind == FieldKind::duration || kind == FieldKind::evidence ||
+         kind == FieldKind::site;
+}
+/// Fields that hold a NameHash.
+[[nodiscard]] constexpr bool is_name(FieldKind kind) noexcept {
+  return kind == FieldKind::name || kind == FieldKind::site;
+}
+
 /// Text of an enumerator or flag bit.
 struct EnumText {
   std::uint64_t value;
