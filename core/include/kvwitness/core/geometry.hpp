@@ -11,6 +11,7 @@ namespace kvwitness::core {
 
 using trace::DType;
 using trace::LayerIndex;
+using trace::Plane;
 using trace::Position;
 using trace::Range;
 using trace::SequenceId;
@@ -23,9 +24,9 @@ struct LayerGeometry {
   std::uint32_t q_heads = 1;
   std::uint32_t kv_heads = 1;
   std::uint32_t head_dim = 1;
-  WindowSize window;            ///< not limited: full causal
-  std::uint32_t capacity = 0;   ///< slots held per sequence
-  bool sliding = false;         ///< opt-in: a full layer overwrites its oldest position instead of refusing
+  WindowSize window;           ///< not limited: full causal
+  std::uint32_t capacity = 0;  ///< slots held per sequence
+  bool sliding = false;        ///< opt-in: a full layer overwrites its oldest position instead of refusing
 
   [[nodiscard]] std::uint64_t kv_elements() const noexcept { return std::uint64_t{kv_heads} * head_dim; }
   [[nodiscard]] std::uint64_t q_elements() const noexcept { return std::uint64_t{q_heads} * head_dim; }
@@ -38,19 +39,31 @@ struct LayerGeometry {
 /// What a store is built from.
 struct StoreConfig {
   std::vector<LayerGeometry> layers;
-  std::uint32_t sequences = 1;   ///< sequence ids 0 .. sequences-1
+  std::uint32_t sequences = 1;  ///< sequence ids 0 .. sequences-1
   DType k_type = DType::f32;
   DType v_type = DType::f32;
-  float score_scale = 0;         ///< 0: 1/sqrt(head_dim)
-  float softcap = 0;             ///< 0: none
+  float score_scale = 0;  ///< 0: 1/sqrt(head_dim)
+  float softcap = 0;      ///< 0: none
 };
 
 /// Throws trace::Error naming the field ("layers[1].kv_heads: 3 does not divide q_heads 4") where a field is out of
 /// range or a product (row, layer, store bytes) does not fit into 63 bits.
 void validate(const StoreConfig& config);
 
+/// The window that a layer's queries have: the declared one. A sliding layer without one keeps no more than its
+/// capacity, so its queries see the newest `capacity` keys.
+[[nodiscard]] WindowSize effective_window(const LayerGeometry& layer) noexcept;
+
+/// Bytes of one row of a plane (k or v) as stored.
 [[nodiscard]] std::uint64_t k_row_bytes(const StoreConfig& config, LayerIndex layer) noexcept;
 [[nodiscard]] std::uint64_t v_row_bytes(const StoreConfig& config, LayerIndex layer) noexcept;
+
+/// Bytes that a plane of a layer takes over all sequences, laid out [sequence][slot][row].
+[[nodiscard]] std::uint64_t plane_bytes(const StoreConfig& config, LayerIndex layer, Plane plane) noexcept;
+/// Byte offset of a row in that layout, in 64-bit arithmetic. Sequence and slot are in range.
+[[nodiscard]] std::uint64_t row_offset(const StoreConfig& config, LayerIndex layer, Plane plane, SequenceId sequence,
+                                       Slot slot) noexcept;
+
 /// Score scale of a layer: the configured one, or 1/sqrt(head_dim) computed in double and rounded once.
 [[nodiscard]] float score_scale(const StoreConfig& config, LayerIndex layer) noexcept;
 

@@ -1,0 +1,61 @@
+/// The law of appends, windows and edits for stores whose layers each hold one contiguous range of positions.
+/// It knows no rows and no slots; trace/events.md states it ("What a correct store does").
+#pragma once
+
+#include "kvwitness/core/kv_store.hpp"
+
+#include <vector>
+
+namespace kvwitness::core {
+
+class ExtentTable {
+ public:
+  /// The configuration outlives the table and was validated.
+  explicit ExtentTable(const StoreConfig& config);
+
+  [[nodiscard]] bool has(SequenceId sequence) const noexcept { return sequence < config_->sequences; }
+  [[nodiscard]] bool has(LayerIndex layer) const noexcept { return layer < config_->layers.size(); }
+  /// Sequence and layer are in range.
+  [[nodiscard]] Extent extent(SequenceId sequence, LayerIndex layer) const noexcept {
+    return extents_[index(sequence, layer)];
+  }
+
+  // What a call would be answered. None of these changes anything.
+  [[nodiscard]] Outcome<Extent> find(SequenceId sequence, LayerIndex layer, trace::Operation operation,
+                                     Range asked) const noexcept;
+  [[nodiscard]] Outcome<Done> may_append(SequenceId sequence, LayerIndex layer, std::uint32_t count) const noexcept;
+  [[nodiscard]] Outcome<Done> may_see(SequenceId sequence, LayerIndex layer, Range range,
+                                      trace::Operation operation) const noexcept;
+  [[nodiscard]] Outcome<Done> may_truncate(SequenceId sequence, Position to) const noexcept;
+  [[nodiscard]] Outcome<Done> may_evict(SequenceId sequence, Range range) const noexcept;
+  [[nodiscard]] Outcome<Done> may_clear(SequenceId sequence) const noexcept;
+
+  /// window_start of the layer after `count` more rows.
+  [[nodiscard]] Position start_after(SequenceId sequence, LayerIndex layer, std::uint32_t count) const noexcept;
+
+  // The changes, each after its question was answered with yes.
+  void append(SequenceId sequence, LayerIndex layer, std::uint32_t count) noexcept;
+  void truncate(SequenceId sequence, Position to) noexcept;
+  void evict_below(SequenceId sequence, Position to) noexcept;
+  void clear(SequenceId sequence) noexcept;
+
+ private:
+  struct Progress {
+    Position evicted_to = 0;  ///< end of what was evicted on request
+    LayerIndex due = 0;       ///< layer that the token under way comes to next; 0: no token is under way
+    std::uint32_t rows = 0;   ///< rows that the token under way gives each layer
+  };
+
+  [[nodiscard]] std::size_t index(SequenceId sequence, LayerIndex layer) const noexcept {
+    return std::size_t{sequence} * config_->layers.size() + layer;
+  }
+  [[nodiscard]] LayerIndex layers() const noexcept { return static_cast<LayerIndex>(config_->layers.size()); }
+  [[nodiscard]] Outcome<Done> may_edit(SequenceId sequence, trace::Operation operation, Range asked) const noexcept;
+  [[nodiscard]] bool holds_before(SequenceId sequence, LayerIndex layer, Position to) const noexcept;
+
+  const StoreConfig* config_;
+  std::vector<Extent> extents_;     ///< [sequence][layer]
+  std::vector<Progress> progress_;  ///< [sequence]
+};
+
+}  // namespace kvwitness::core

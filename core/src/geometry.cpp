@@ -1,0 +1,120 @@
+#include "kvwitness/core/geometry.hpp"
+
+#include "kvwitness/trace/error.hpp"
+
+#include <fmt/format.h>
+
+#include <cmath>
+#include <limits>
+#include <string_view>
+
+namespace kvwitness::core {
+namespace {
+
+constexpr std::uint64_t kBytesMax = std::numeric_limits<std::int64_t>::max();
+
+template <class... Args>
+[[noreturn]] void refuse_field(fmt::format_string<Args...> text, const Args&... args) {
+  throw trace::Error(fmt::vformat(text, fmt::make_format_args(args...)));
+}
+
+/// a * b, refused under the name of `what` where it exceeds 63 bits.
+std::uint64_t checked_product(std::uint64_t a, std::uint64_t b, std::size_t layer, std::string_view what) {
+  if (b != 0 && a > kBytesMax / b) refuse_field("layers[{}].{}: {} x {} does not fit into 63 bits", layer, what, a, b);
+  return a * b;
+}
+
+void validate_heads(const LayerGeometry& layer, std::size_t i) {
+  if (layer.q_heads == 0) refuse_field("layers[{}].q_heads: 0; at least 1", i);
+  if (layer.kv_heads == 0) refuse_field("layers[{}].kv_heads: 0; at least 1", i);
+  if (layer.q_heads % layer.kv_heads != 0)
+    refuse_field("layers[{}].kv_heads: {} does not divide q_heads {}", i, layer.kv_heads, layer.q_heads);
+  if (layer.head_dim == 0) refuse_field("layers[{}].head_dim: 0; at least 1", i);
+}
+
+void validate_slots(const LayerGeometry& layer, std::size_t i) {
+  if (layer.capacity == 0) refuse_field("layers[{}].capacity: 0; at least 1", i);
+  if (layer.capacity == trace::kNoSlot)
+    refuse_field("layers[{}].capacity: {} is kept for \"no slot\"", i, layer.capacity);
+  if (layer.window.limited && layer.window.keys == 0)
+    refuse_field("layers[{}].window: 0 keys; leave the window out for full causal attention", i);
+  if (!layer.window.limited && layer.window.keys != 0)
+    refuse_field("layers[{}].window: {} keys in a layer that is not limited", i, layer.window.keys);
+  if (layer.sliding && layer.window.keys > layer.capacity)
+    refuse_field("layers[{}].capacity: {} slots cannot hold a sliding window of {}", i, layer.capacity,
+                 layer.window.keys);
+}
+
+/// Bytes of one row; refuses a format that has no row of this length.
+std::uint64_t checked_row(DType type, std::string_view field, std::uint64_t elements, std::size_t layer) {
+  // Four bytes an element is the widest format, so the row's own product cannot wrap after this.
+  checked_product(elements, sizeof(float), layer, "head_dim");
+  const std::uint64_t bytes = trace::row_bytes(type, elements);
+  if (bytes == 0)
+    refuse_field("{}: no {} row has the {} elements of layers[{}]", field, trace::to_text(type), elements, layer);
+  return bytes;
+}
+
+/// Bytes of both planes of a layer over all sequences.
+std::uint64_t checked_layer(const StoreConfig& config, std::size_t i) {
+  const LayerGeometry& layer = config.layers[i];
+  validate_heads(layer, i);
+  validate_slots(layer, i);
+  checked_product(layer.q_elements(), sizeof(float), i, "q_heads");
+  const std::uint64_t k = checked_row(config.k_type, "k_type", layer.kv_elements(), i);
+  const std::uint64_t v = checked_row(config.v_type, "v_type", layer.kv_elements(), i);
+  if (v > kBytesMax - k) refuse_field("layers[{}].head_dim: a row of {} + {} bytes does not fit into 63 bits", i, k, v);
+  const std::uint64_t per_sequence = checked_product(k + v, layer.capacity, i, "capacity");
+  return checked_product(per_sequence, config.sequences, i, "capacity (of all sequences)");
+}
+
+}  // namespace
+
+void validate(const StoreConfig& config) {
+  if (config.layers.empty()) refuse_field("layers: none; at least 1");
+  if (config.layers.size() >= trace::kNoLayer)
+    refuse_field("layers: {}; at most {}", config.layers.size(), trace::kNoLayer - 1);
+  if (config.sequences == 0) refuse_field("sequences: 0; at least 1");
+  if (config.sequences == trace::kNoSequence)
+    refuse_field("sequences: {} is kept for \"no sequence\"", config.sequences);
+  if (!std::isfinite(config.score_scale) || config.score_scale < 0)
+    refuse_field("score_scale: {}; a finite number, 0 for 1/sqrt(head_dim)", config.score_scale);
+  if (!std::isfinite(config.softcap) || config.softcap < 0)
+    refuse_field("softcap: {}; a finite number, 0 for none", config.softcap);
+  std::uint64_t total = 0;
+  for (std::size_t i = 0; i < config.layers.size(); ++i) {
+    const std::uint64_t bytes = checked_layer(config, i);
+    if (bytes > kBytesMax - total) refuse_field("layers[{}].capacity: the store's bytes do not fit into 63 bits", i);
+    total += bytes;
+  }
+}
+
+WindowSize effective_window(const LayerGeometry& layer) noexcept {
+  if (layer.window.limited || !layer.sliding) return layer.window;
+  return {layer.capacity, true};
+}
+
+std::uint64_t k_row_bytes(const StoreConfig& config, LayerIndex layer) noexcept {
+  return trace::row_bytes(config.k_type, config.layers[layer].kv_elements());
+}
+
+std::uint64_t v_row_bytes(const StoreConfig& config, LayerIndex layer) noexcept {
+  return trace::row_bytes(config.v_type, config.layers[layer].kv_elements());
+}
+
+std::uint64_t plane_bytes(const StoreConfig& config, LayerIndex layer, Plane plane) noexcept {
+  return row_offset(config, layer, plane, config.sequences, 0);
+}
+
+std::uint64_t row_offset(const StoreConfig& config, LayerIndex layer, Plane plane, SequenceId sequence,
+                         Slot slot) noexcept {
+  const std::uint64_t row = plane == Plane::k ? k_row_bytes(config, layer) : v_row_bytes(config, layer);
+  return (std::uint64_t{sequence} * config.layers[layer].capacity + slot) * row;
+}
+
+float score_scale(const StoreConfig& config, LayerIndex layer) noexcept {
+  if (config.score_scale != 0) return config.score_scale;
+  return static_cast<float>(1.0 / std::sqrt(static_cast<double>(config.layers[layer].head_dim)));
+}
+
+}  // namespace kvwitness::core

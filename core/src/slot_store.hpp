@@ -1,0 +1,91 @@
+/// What ring and flat share: rows at slots of preallocated memory, zero-copy windows, exact staleness.
+/// A derived store says which slot a position has, and what happens to the survivors of a front eviction.
+#pragma once
+
+#include "extent_table.hpp"
+#include "kvwitness/core/kv_store.hpp"
+
+#include <array>
+#include <cstddef>
+#include <memory>
+#include <new>
+#include <string_view>
+#include <vector>
+
+namespace kvwitness::core {
+
+class SlotStore : public KvStore {
+ public:
+  [[nodiscard]] StoreLayout layout() const noexcept override;
+  [[nodiscard]] MemoryReport memory() const noexcept override;
+  [[nodiscard]] Outcome<Extent> extent(SequenceId sequence, LayerIndex layer) const override;
+  Outcome<Appended> append(SequenceId sequence, LayerIndex layer, const RowsIn& rows) override;
+  Outcome<Window> window(SequenceId sequence, LayerIndex layer, Range range, WindowScratch& scratch) const override;
+  Outcome<Copied> read(SequenceId sequence, LayerIndex layer, Range range, const RowsOut& out) const override;
+  Outcome<Done> still_valid(const Window& window) const override;
+  Outcome<Edited> truncate(SequenceId sequence, Position to) override;
+  Outcome<Edited> evict(SequenceId sequence, Range range) override;
+  Outcome<Edited> clear(SequenceId sequence) override;
+
+ protected:
+  /// Where a layer of one sequence stands.
+  struct Place {
+    SequenceId sequence = 0;
+    LayerIndex layer = 0;
+    Extent held;
+  };
+  /// Positions in one contiguous piece of slots.
+  using Pieces = std::array<Piece, 2>;
+
+  /// Throws trace::Error where the configuration is not valid or has rows other than f32.
+  SlotStore(const StoreConfig& config, std::string_view kind, std::uint64_t capabilities, std::uint32_t max_runs);
+
+  [[nodiscard]] virtual Slot slot_of(const Place& place, Position position) const noexcept = 0;
+  /// Frees [held.window_start, to) of a layer; moves what has to move. The extent is still the old one.
+  virtual void drop_front(const Place& place, Position to) noexcept = 0;
+
+  /// Marks slots as rewritten, moved or freed by the change under way.
+  void touch(const Place& place, Slot slot, std::uint32_t count) noexcept;
+  void touch(const Place& place, Range range) noexcept;
+  /// Moves rows inside a layer and remembers it for the report.
+  void move_rows(const Moved& moved, SequenceId sequence) noexcept;
+  [[nodiscard]] const LayerGeometry& geometry(LayerIndex layer) const noexcept { return config_.layers[layer]; }
+
+ private:
+  struct AlignedDelete {
+    void operator()(std::byte* block) const noexcept { ::operator delete[](block, std::align_val_t{64}); }
+  };
+  using Block = std::unique_ptr<std::byte[], AlignedDelete>;
+  struct LayerMemory {
+    std::uint64_t row_bytes = 0;  ///< of K, and of V: both are f32
+    Block k;
+    Block v;
+    std::vector<std::uint64_t> touched;  ///< [sequence][slot]: change that last wrote, moved or freed it
+  };
+
+  void allocate_layer(LayerIndex layer);
+  [[nodiscard]] Place place(SequenceId sequence, LayerIndex layer) const noexcept;
+  /// Cuts a range that the layer holds, or is about to hold, into runs of slots. Returns how many.
+  std::size_t cut(const Place& place, Range range, std::span<Piece> pieces) const noexcept;
+  [[nodiscard]] Run run_of(const Place& place, const Piece& piece) const noexcept;
+  void write(const Place& place, const RowsIn& rows, std::span<const Piece> pieces) noexcept;
+  /// Frees what is held in `range` of every layer; returns the count of the widest one.
+  std::uint32_t free_rows(SequenceId sequence, Range range) noexcept;
+
+  StoreConfig config_;
+  std::string_view kind_;
+  std::uint64_t capabilities_;
+  std::uint32_t max_runs_;
+  ExtentTable extents_;
+  std::vector<LayerMemory> memory_;
+  std::vector<StorageUse> storages_;
+  std::uint64_t reserved_bytes_ = 0;
+  std::uint64_t change_ = 0;  ///< count of accepted changes
+
+  // Room for what a call reports; valid until the next call.
+  Pieces pieces_{};
+  Pieces overwritten_{};
+  std::vector<Moved> moved_;
+};
+
+}  // namespace kvwitness::core
