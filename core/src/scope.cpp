@@ -64,6 +64,11 @@ void Scope::enter(std::size_t bytes) noexcept {
   ledger_.live_bytes_max = std::max(ledger_.live_bytes_max, ledger_.live_bytes);
 }
 
+std::size_t Scope::free_bytes() const noexcept {
+  const std::size_t start = align_up(used_);
+  return start > capacity_ ? 0 : capacity_ - start;
+}
+
 void Scope::reset() {
   lifetime_.end();
   ++generation_;

@@ -54,6 +54,8 @@ class Scope {
   /// Number of resets so far.
   [[nodiscard]] std::uint64_t generation() const noexcept { return generation_; }
   [[nodiscard]] std::size_t capacity_bytes() const noexcept { return capacity_; }
+  /// Longest block that `allocate` would hand out now; a block after it starts at the next multiple of 64 bytes.
+  [[nodiscard]] std::size_t free_bytes() const noexcept;
 
  private:
   void enter(std::size_t bytes) noexcept;
