@@ -2,119 +2,166 @@
 
 #include "kvwitness/trace/assert.hpp"
 
-#include <algorithm>
-#include <chrono>
-
-#if defined(__x86_64__)
-#include <x86intrin.h>
-#endif
+#include <atomic>
+#include <utility>
 
 namespace kvwitness::trace {
+namespace {
 
-Bus::Bus(NameTable& names, BusOptions options) : names_(&names), options_(options) {
-  KVW_ASSERT(options.capacity >= 64);
-  buffer_.resize(options.capacity);
+constexpr std::size_t kCapacityMin = 64;
+
+std::atomic<Bus*> bus_to_rescue{nullptr};
+
+}  // namespace
+
+Bus::Bus(NameTable& names, BusOptions options) : names_(&names), options_(options), clock_(options.clock) {
+  KVW_ASSERT(options.capacity >= kCapacityMin);
+  KVW_ASSERT(options.batch <= options.capacity);
+  buffer_.resize(options.capacity + 1);
 }
 
 void Bus::subscribe(Subscriber& subscriber) {
+  KVW_ASSERT(!delivering_);
   subscribers_.push_back(&subscriber);
   active_ = true;
 }
 
 void Bus::unsubscribe(Subscriber& subscriber) noexcept {
+  KVW_ASSERT(!delivering_);
   std::erase(subscribers_, &subscriber);
   active_ = !subscribers_.empty();
 }
 
-std::uint64_t Bus::now() const noexcept {
-  switch (options_.clock) {
-    case ClockKind::none: return 0;
-    case ClockKind::tsc:
-#if defined(__x86_64__)
-      return __rdtsc();
-#else
-      break;
-#endif
-    case ClockKind::mono: break;
+void Bus::push(const Event& event, std::uint64_t time_ns) noexcept {
+  KVW_ASSERT(!delivering_);
+  // After a loss nothing may be written before EventsDropped is, or the gap would not lie where it is told.
+  if ((used_ >= options_.capacity || dropped_pending_ != 0) && !make_room()) {
+    ++dropped_pending_;
+    ++dropped_total_;
+    ++next_number_;
+    return;
   }
-  return static_cast<std::uint64_t>(std::chrono::steady_clock::now().time_since_epoch() / std::chrono::nanoseconds(1));
-}
-
-void Bus::push(const Event& event, bool stamped) {
-  // The last place is kept for EventsDropped, so that a loss can always be told.
-  if (used_ + 1 >= buffer_.size() || dropped_pending_ != 0) {
-    if (options_.overflow == Overflow::drop || region_depth_ > 0) {
-      if (options_.overflow == Overflow::drop || used_ + 1 >= buffer_.size()) return count_dropped();
-    } else {
-      drain();
-    }
-  }
-  Event& record = buffer_[used_++];
-  record = event;
-  record.number = next_number_++;
-  if (stamped) record.time = now();
+  append(event, time_ns);
   if (event.type == EventType::StepEnd) ++steps_;
 }
 
-void Bus::count_dropped() noexcept {
-  ++dropped_pending_;
-  ++dropped_total_;
-  ++next_number_;
+bool Bus::make_room() noexcept {
+  if (region_depth_ > 0 || options_.overflow == Overflow::drop) return false;
+  drain();
+  return true;
 }
 
-void Bus::tell_dropped() {
+void Bus::append(const Event& event, std::uint64_t time_ns) noexcept {
+  Event& record = buffer_[used_++];
+  record = event;
+  record.number = next_number_++;
+  record.time = time_ns;
+}
+
+void Bus::tell_dropped() noexcept {
   if (dropped_pending_ == 0) return;
   EventsDropped lost{};
   lost.count = dropped_pending_;
   lost.first_number = next_number_ - dropped_pending_;
   dropped_pending_ = 0;
-  Event& record = buffer_[used_++];
-  record = make_event({}, lost);
-  record.number = next_number_++;
+  append(make_event({}, lost), 0);
 }
 
-void Bus::drain() {
+void Bus::drain() noexcept {
   tell_dropped();
   if (used_ == 0) return;
-  const std::span<const Event> batch(buffer_.data(), used_);
-  for (const Event& event : batch) run_digest_.add(event);
+  for (std::size_t i = 0; i < used_; ++i) run_digest_.add(buffer_[i]);
+  delivering_ = true;
+  turn_ = 0;
+  hand_out();
+  delivering_ = false;
   used_ = 0;
-  for (Subscriber* subscriber : subscribers_) subscriber->on_batch(batch);
+  remove_failed();
+}
+
+void Bus::hand_out() noexcept {
+  const std::span<const Event> batch(buffer_.data(), used_);
+  for (; turn_ < subscribers_.size(); ++turn_) {
+    try {
+      subscribers_[turn_]->on_batch(batch);
+    } catch (...) {
+      if (failure_ == nullptr) failure_ = std::current_exception();
+      subscribers_[turn_] = nullptr;
+    }
+  }
+}
+
+void Bus::remove_failed() noexcept {
+  std::erase(subscribers_, nullptr);
+  active_ = !subscribers_.empty();
+}
+
+void Bus::rethrow_failure() {
+  if (failure_ != nullptr) std::rethrow_exception(std::exchange(failure_, nullptr));
 }
 
 void Bus::reserve(std::size_t count) {
-  if (!active_) return;
-  KVW_ASSERT(count < buffer_.size());
-  if (used_ + count + 1 < buffer_.size() || region_depth_ > 0) return;
-  if (options_.overflow == Overflow::drain) drain();
+  KVW_ASSERT(count <= options_.capacity);
+  const bool fits = used_ + count <= options_.capacity && dropped_pending_ == 0;
+  if (!fits && active_) static_cast<void>(make_room());
+  if (region_depth_ == 0) rethrow_failure();
 }
 
 void Bus::flush() {
-  if (region_depth_ == 0) drain();
+  if (region_depth_ > 0) return;
+  KVW_ASSERT(!delivering_);
+  drain();
+  rethrow_failure();
+}
+
+void Bus::leave_region() noexcept {
+  KVW_ASSERT(region_depth_ > 0);
+  --region_depth_;
 }
 
 void Bus::begin_run(const RunBegin& run) {
+  KVW_ASSERT(region_depth_ == 0 && innermost_phase_ == nullptr);
   flush();
   next_number_ = 0;
+  last_view_ = 0;
   dropped_total_ = 0;
   steps_ = 0;
+  spans_ = 0;
   run_digest_.reset();
-  emit_stamped({}, run);
+  RunBegin told = run;
+  told.clock = clock_.kind();
+  emit_stamped({}, told);
 }
 
-std::uint64_t Bus::digest() noexcept { return run_digest_.value(); }
-
 void Bus::end_run() {
-  if (!active_) return;
-  KVW_ASSERT(region_depth_ == 0);
+  KVW_ASSERT(region_depth_ == 0 && innermost_phase_ == nullptr);
   drain();
   RunEnd end{};
-  end.events = next_number_;
+  end.events = next_number_ - dropped_total_;
   end.digest = run_digest_.value();
   end.dropped = dropped_total_;
   end.steps = steps_;
   emit_stamped({}, end);
-  drain();
+  flush();
+}
+
+void Bus::rescue() noexcept {
+  if (!delivering_) return drain();
+  // The assertion failed in a subscriber: those after it still have to get the batch.
+  ++turn_;
+  hand_out();
+}
+
+FlushOnAssert::FlushOnAssert(Bus& bus) noexcept
+    : outer_bus_(bus_to_rescue.exchange(&bus)), outer_hook_(set_assert_hook(hook)) {}
+
+FlushOnAssert::~FlushOnAssert() {
+  set_assert_hook(outer_hook_);
+  bus_to_rescue.store(outer_bus_);
+}
+
+void FlushOnAssert::hook() noexcept {
+  if (Bus* bus = bus_to_rescue.load()) bus->rescue();
 }
 
 }  // namespace kvwitness::trace
