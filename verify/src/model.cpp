@@ -292,7 +292,7 @@ void Model::State::edit_layer(StoreState& store, StoreIndex index, LayerIndex la
   mark_stale(index, call.sequence, layer, {before.from, after.from}, number);
   mark_stale(index, call.sequence, layer, {after.to, before.to}, number);
   if (call.called.operation != Operation::evict) return;
-  if (call.called.from < call.called.to) rows.note_evicted(after.from);
+  if (call.called.from < call.called.to) rows.note_evicted(std::min(call.called.to, before.to));
   for (const Told::Shift& shift : store.told.shifts) {
     if (shift.layer != layer) continue;
     const std::uint32_t count = std::min(shift.claim.count, after.count());

@@ -45,18 +45,19 @@ struct RuleInfo {
   bool standing = true;      ///< judged on every run; otherwise only where a script asks for it
 };
 
+/// How a trace ended; what stands in the way of a verdict.
+struct StreamEnd {
+  bool complete = false;  ///< RunEnd seen, count and digest right, nothing lost
+  std::string why;        ///< why not
+};
+
 /// Where a run stands when an event is judged.
 struct Moment {
   const trace::Claims& claims;
   const Model& model;  ///< the list model, the event already applied
   std::uint32_t step = kNoStep;
   std::uint32_t token = 0;
-};
-
-/// How a trace ended; what stands in the way of a verdict.
-struct StreamEnd {
-  bool complete = false;  ///< RunEnd seen, count and digest right, nothing lost
-  std::string why;        ///< why not
+  const StreamEnd* end = nullptr;  ///< null while the run goes on
 };
 
 class Checker {
@@ -68,7 +69,8 @@ class Checker {
 
   [[nodiscard]] virtual const RuleInfo& info() const noexcept = 0;
   virtual void on_event(const trace::Event& event, const Moment& moment) = 0;
-  /// Called once at the end. `verdict` has the counts below; a checker may turn `pass` into `inconclusive` with a note.
+  /// Called once at the end; `moment.end` tells how the trace ended. `verdict` has the counts below; a checker may
+  /// still meet and violate, may set `inconclusive` with a note, and may note what it saw.
   virtual void on_end(const Moment& moment, RuleVerdict& verdict);
 
   [[nodiscard]] std::uint64_t met() const noexcept { return met_; }

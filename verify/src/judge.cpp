@@ -1,0 +1,308 @@
+#include "kvwitness/verify/judge.hpp"
+
+#include "kvwitness/trace/digest.hpp"
+#include "kvwitness/trace/error.hpp"
+#include "kvwitness/trace/event_table.hpp"
+#include "kvwitness/verify/model.hpp"
+#include "witnesses.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <utility>
+
+namespace kvwitness::verify {
+namespace {
+
+using trace::EventType;
+
+/// A rule of this run.
+struct Seat {
+  const Rule* rule = nullptr;
+  trace::RuleRequest request;
+  bool is_asked = false;
+  StoreIndex store = trace::kNoStore;  ///< the only store it is about; kNoStore: all
+  std::unique_ptr<Checker> checker;
+};
+
+const Rule& rule_named(const std::string& id) {
+  if (const Rule* rule = find_rule(id); rule != nullptr) return *rule;
+  throw trace::Error(fmt::format("rule \"{}\" is not known", id));
+}
+
+StoreIndex store_named(const std::string& name, const trace::Claims& claims) {
+  if (name.empty()) return trace::kNoStore;
+  for (std::size_t i = 0; i < claims.stores.size() && i < trace::kNoStore; ++i) {
+    if (claims.stores[i].name == name) return static_cast<StoreIndex>(i);
+  }
+  throw trace::Error(fmt::format("store \"{}\", which a rule names, is not one of the run's", name));
+}
+
+/// A budget asks for the rule that judges it.
+bool asked_by_budget(std::string_view rule, const trace::Budgets& budgets) noexcept {
+  if (rule == "zero-alloc-per-token") return budgets.allocations_per_token.has_value();
+  if (rule == "adapter-priced") return budgets.adapters_per_token || budgets.copied_bytes_per_token;
+  if (rule == "bounded-memory") return budgets.live_bytes_max || budgets.resident_positions_max;
+  return false;
+}
+
+/// What a script asked for, then what is always judged; `only` cuts down and asks.
+std::vector<Seat> seats_of(const trace::Claims& claims, const std::vector<std::string>& only) {
+  const auto is_wanted = [&](std::string_view id) {
+    return only.empty() || std::find(only.begin(), only.end(), id) != only.end();
+  };
+  std::vector<Seat> seats;
+  for (const trace::RuleRequest& request : claims.rules) {
+    const bool is_known =
+        std::any_of(seats.begin(), seats.end(), [&](const Seat& seat) { return seat.request == request; });
+    const Rule& rule = rule_named(request.rule);
+    const StoreIndex store = store_named(request.store, claims);
+    if (!is_known && is_wanted(request.rule)) seats.push_back({&rule, request, true, store, nullptr});
+  }
+  for (const std::string& id : only) static_cast<void>(rule_named(id));
+  for (const Rule& rule : all_rules()) {
+    const std::string id(rule.info.id);
+    const bool is_seated =
+        std::any_of(seats.begin(), seats.end(), [&](const Seat& seat) { return seat.request.rule == id; });
+    const bool is_asked = asked_by_budget(id, claims.budgets) || !only.empty();
+    if (is_seated || !is_wanted(id) || !(rule.info.standing || is_asked)) continue;
+    trace::RuleRequest request;
+    request.rule = id;
+    seats.push_back({&rule, request, is_asked, trace::kNoStore, nullptr});
+  }
+  std::stable_sort(seats.begin(), seats.end(),
+                   [](const Seat& a, const Seat& b) { return a.rule->info.id < b.rule->info.id; });
+  for (Seat& seat : seats) seat.checker = seat.rule->make(seat.request, claims);
+  return seats;
+}
+
+void add_note(std::string& note, std::string_view text) {
+  if (!note.empty()) note += "; ";
+  note += text;
+}
+
+std::string percent(std::uint64_t part, std::uint64_t whole) {
+  return fmt::format("{} of {} ({:.2f}%)", part, whole, 100.0 * static_cast<double>(part) / static_cast<double>(whole));
+}
+
+}  // namespace
+
+struct Judge::State {
+  explicit State(const trace::Claims& of_run, const JudgeOptions& options)
+      : claims(of_run), seats(seats_of(claims, options.only)), witnesses(claims) {
+    for (Seat& seat : seats) {
+      for (std::size_t type = 0; type < by_type.size(); ++type) {
+        if (seat.rule->info.reads.contains(static_cast<EventType>(type))) by_type[type].push_back(&seat);
+      }
+    }
+  }
+
+  void take(const Event& event);
+  void check_stream(const Event& event);
+  void check_begin(const Event& event);
+  void check_end(const Event& event);
+  void follow_step(const Event& event);
+  void count_step() noexcept;
+  void incomplete(std::string why);
+
+  void end_stream();
+  RuleVerdict rule_verdict(const Seat& seat, const Moment& at_end) const;
+  void note_sampling(CaseVerdict& verdict) const;
+
+  const trace::Claims claims;
+  Model model;
+  std::vector<Seat> seats;
+  std::array<std::vector<Seat*>, trace::kLastEventType + 1> by_type;
+  WitnessBoard witnesses;
+
+  trace::RunDigest digest;
+  std::uint64_t run_digest = 0;
+  std::uint64_t events = 0;
+  std::uint64_t next_number = 0;
+  std::uint64_t steps = 0;
+  std::uint64_t unknown_types = 0;
+  bool has_ended = false;
+  std::vector<std::string> whys;  ///< in the way of a verdict
+  StreamEnd end;
+
+  std::uint32_t step = kNoStep;
+  std::uint32_t token = 0;
+  bool is_decode = false;
+  bool has_attended = false;
+  bool has_recorded = false;
+  std::uint64_t decode_steps = 0;
+  std::uint64_t attended_steps = 0;
+  std::uint64_t recorded_steps = 0;
+};
+
+void Judge::State::incomplete(std::string why) {
+  constexpr std::size_t kWhysKept = 16;
+  if (whys.size() < kWhysKept) whys.push_back(std::move(why));
+}
+
+void Judge::State::check_begin(const Event& event) {
+  const auto begin = trace::payload_of<trace::RunBegin>(event);
+  if (begin.version != trace::kEventVersion)
+    incomplete(fmt::format("events of version {}, this judge knows {}", begin.version, trace::kEventVersion));
+  if (begin.claims_digest != 0 && begin.claims_digest != trace::claims_digest(claims))
+    incomplete("the claims are not the ones that the run was made with");
+}
+
+void Judge::State::check_end(const Event& event) {
+  const auto told = trace::payload_of<trace::RunEnd>(event);
+  has_ended = true;
+  if (told.events != event.number)
+    incomplete(fmt::format("RunEnd counts {} events, {} came before it", told.events, event.number));
+  if (told.digest != run_digest) incomplete("the digest of the run is not the one that RunEnd tells");
+  if (told.dropped != 0) incomplete(fmt::format("{} events were dropped", told.dropped));
+}
+
+void Judge::State::check_stream(const Event& event) {
+  if (has_ended) return incomplete("events follow RunEnd");
+  if (event.number != next_number)
+    incomplete(fmt::format("event {} follows event {}", event.number, static_cast<std::int64_t>(next_number) - 1));
+  next_number = event.number + 1;
+  if (event.type == EventType::RunEnd) {
+    run_digest = digest.value();
+    return check_end(event);
+  }
+  digest.add(event);
+  if (event.type == EventType::RunBegin) return check_begin(event);
+  if (event.type == EventType::EventsDropped)
+    incomplete(fmt::format("{} events were dropped", trace::payload_of<trace::EventsDropped>(event).count));
+  if (event.type == EventType::unknown || static_cast<std::uint8_t>(event.type) > trace::kLastEventType)
+    ++unknown_types;
+}
+
+void Judge::State::count_step() noexcept {
+  if (!is_decode) return;
+  ++decode_steps;
+  attended_steps += has_attended ? 1 : 0;
+  recorded_steps += has_recorded ? 1 : 0;
+}
+
+void Judge::State::follow_step(const Event& event) {
+  switch (event.type) {
+    case EventType::StepBegin: {
+      const auto begin = trace::payload_of<trace::StepBegin>(event);
+      step = begin.step;
+      token = begin.token;
+      is_decode = begin.operation == trace::Operation::decode;
+      has_attended = has_recorded = false;
+      ++steps;
+      return;
+    }
+    case EventType::AttentionStep: has_attended = true; return;
+    case EventType::TensorRecorded: has_recorded = true; return;
+    default: return;
+  }
+}
+
+void Judge::State::take(const Event& event) {
+  ++events;
+  check_stream(event);
+  follow_step(event);
+  model.apply(event);
+  const Moment moment{claims, model, step, token, nullptr};
+  witnesses.on_event(event, model);
+  const auto type = static_cast<std::size_t>(event.type);
+  if (type < by_type.size()) {
+    for (Seat* seat : by_type[type]) {
+      const bool is_its =
+          seat->store == trace::kNoStore || event.store == trace::kNoStore || event.store == seat->store;
+      if (is_its) seat->checker->on_event(event, moment);
+    }
+  }
+  if (event.type != EventType::StepEnd) return;
+  count_step();
+  step = kNoStep;
+  token = 0;
+  is_decode = false;
+}
+
+void Judge::State::end_stream() {
+  if (!has_ended) incomplete("the trace ends without RunEnd");
+  if (unknown_types != 0) incomplete(fmt::format("{} events are of types newer than this judge", unknown_types));
+  if (!model.lost_track().empty()) incomplete(std::string(model.lost_track()));
+  end.complete = whys.empty();
+  for (const std::string& why : whys) add_note(end.why, why);
+}
+
+RuleVerdict Judge::State::rule_verdict(const Seat& seat, const Moment& at_end) const {
+  Checker& checker = *seat.checker;
+  RuleVerdict verdict;
+  verdict.rule = std::string(seat.rule->info.id);
+  verdict.level = seat.rule->info.level;
+  verdict.met = checker.met();
+  verdict.violations = checker.violations();
+  checker.on_end(at_end, verdict);
+  verdict.met = checker.met();
+  verdict.violations = checker.violations();
+  verdict.shown = checker.shown();
+  if (verdict.violations != 0) {
+    verdict.status = Status::fail;
+  } else if (verdict.status != Status::inconclusive && !end.complete) {
+    verdict.status = Status::inconclusive;
+    add_note(verdict.note, end.why);
+  } else if (verdict.status != Status::inconclusive && verdict.met == 0) {
+    verdict.status = Status::vacuous;
+    add_note(verdict.note, fmt::format("not met: {}", seat.rule->info.witness));
+  }
+  if (!seat.request.store.empty()) add_note(verdict.note, fmt::format("store {}", seat.request.store));
+  if (!seat.request.left.empty())
+    add_note(verdict.note, fmt::format("{} and {}", seat.request.left, seat.request.right));
+  return verdict;
+}
+
+void Judge::State::note_sampling(CaseVerdict& verdict) const {
+  if (decode_steps == 0 || (attended_steps == decode_steps && recorded_steps == attended_steps)) return;
+  verdict.notes.push_back(fmt::format("attention ran in {} decode steps; its outputs were recorded in {}",
+                                      percent(attended_steps, decode_steps), percent(recorded_steps, decode_steps)));
+}
+
+Judge::Judge(const trace::Claims& claims, const JudgeOptions& options)
+    : state_(std::make_unique<State>(claims, options)) {}
+Judge::~Judge() = default;
+
+void Judge::on_batch(std::span<const trace::Event> events) {
+  for (const Event& event : events) state_->take(event);
+}
+
+void Judge::on_event(const trace::Event& event) {
+  state_->take(event);
+}
+
+void Judge::note_incomplete(std::string why) {
+  state_->incomplete(std::move(why));
+}
+
+CaseVerdict Judge::finish() {
+  State& state = *state_;
+  state.end_stream();
+  CaseVerdict verdict;
+  verdict.scenario = state.claims.scenario;
+  verdict.variant = state.claims.variant;
+  verdict.title = state.claims.title;
+  verdict.replay = state.claims.replay;
+  verdict.events = state.events;
+  verdict.steps = state.steps;
+  verdict.digest = state.has_ended ? state.run_digest : state.digest.value();
+  const Moment at_end{state.claims, state.model, kNoStep, 0, &state.end};
+  for (const Seat& seat : state.seats) {
+    RuleVerdict rule = state.rule_verdict(seat, at_end);
+    const bool says_something = rule.met != 0 || rule.violations != 0 || seat.is_asked;
+    if (says_something) verdict.rules.push_back(std::move(rule));
+  }
+  verdict.witnesses = state.witnesses.verdicts(state.end.complete);
+  verdict.notes = state.whys;
+  state.note_sampling(verdict);
+  verdict.status = worst_of(verdict);
+  if (verdict.rules.empty()) {
+    verdict.status = std::max(verdict.status, state.end.complete ? Status::vacuous : Status::inconclusive);
+    verdict.notes.push_back("no rule met what it is about");
+  }
+  return verdict;
+}
+
+}  // namespace kvwitness::verify
