@@ -139,8 +139,10 @@ class Bus {
   std::uint64_t dropped_pending_ = 0;  ///< lost and not yet told
   std::uint64_t steps_ = 0;
   std::size_t used_ = 0;
+  ViewId last_view_ = 0;
   std::size_t turn_ = 0;  ///< subscriber that the batch is handed to
   std::uint32_t spans_ = 0;
+  ViewId last_view_ = 0;
   int region_depth_ = 0;
   bool delivering_ = false;
   bool active_ = false;
