@@ -142,7 +142,6 @@ class Bus {
   ViewId last_view_ = 0;
   std::size_t turn_ = 0;  ///< subscriber that the batch is handed to
   std::uint32_t spans_ = 0;
-  ViewId last_view_ = 0;
   int region_depth_ = 0;
   bool delivering_ = false;
   bool active_ = false;
