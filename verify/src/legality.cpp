@@ -73,7 +73,15 @@ Lawful held_view_answer(const Model& model, ViewId id) {
   if (view->stale_since) return answer(RefusalCode::stale);
   // Rows that were copied out outlive an edit; a store may refuse them all the same, for it cannot know which were
   // meant.
-  return view->copied && view->edited ? kUnknown : answer(RefusalCode::none);
+  return !view->has_slots && view->edited ? kUnknown : answer(RefusalCode::none);
+}
+
+/// The kernels read f32 rows only.
+Lawful attend_answer(const Model& model, const StoreModel& store, LayerIndex layer, ViewId id) {
+  const Lawful law = held_view_answer(model, id);
+  const bool has_f32 = layer < store.formats.size() && store.formats[layer].k_type == trace::DType::f32 &&
+                       store.formats[layer].v_type == trace::DType::f32;
+  return has_f32 || !law.known ? law : either(law.code, RefusalCode::unsupported);
 }
 
 /// A gather may also find its arena too small, which is not the store's doing.
@@ -128,7 +136,7 @@ Lawful lawful_answer(const Model& model, StoreIndex store, SequenceId sequence, 
     case Operation::window:
     case Operation::read:
       return has_layer ? range_answer(on.rows(layer), {called.from, called.to}) : answer(RefusalCode::out_of_order);
-    case Operation::attend: return held_view_answer(model, called.view);
+    case Operation::attend: return attend_answer(model, *declared, layer, called.view);
     case Operation::gather: return gather_answer(model, called.view);
     case Operation::truncate: return truncate_answer(on, called.to);
     case Operation::evict: return evict_answer(on, {called.from, called.to});

@@ -89,6 +89,7 @@ struct Model::State {
   std::uint64_t cells = 0;
   std::uint64_t rooms = 0;  ///< rows that all layers have room for
   std::vector<ViewModel> views;
+  trace::ScopeKind last_arena{};  ///< that memory was last taken from
   std::string_view lost_track;
 
   [[nodiscard]] StoreState* find(StoreIndex index) const noexcept { return stores[index].get(); }
@@ -116,7 +117,9 @@ struct Model::State {
   void tell_move(const Event& event, StoreState& store);
   void end_call(const Event& event, StoreState& store);
   void open_view(const Event& event, StoreState& store);
+  void note_gathered(ViewModel& copy, ViewId from) noexcept;
   void close_view(ViewId id);
+  void end_arena(trace::ScopeKind scope, std::uint64_t number) noexcept;
 
   SequenceState* sequence(StoreState& store, SequenceId id);
   void do_append(StoreState& store, StoreIndex index, std::uint64_t number);
@@ -314,7 +317,7 @@ void Model::State::mark_stale(StoreIndex store, SequenceId sequence, LayerIndex 
 void Model::State::mark_moved(StoreIndex store, SequenceId sequence, LayerIndex layer, std::uint64_t number) noexcept {
   for (ViewModel& view : views) {
     const bool is_its = view.store == store && view.sequence == sequence && view.layer == layer;
-    if (is_its && !view.copied && !view.range.empty() && !view.stale_since) view.stale_since = number;
+    if (is_its && view.has_slots && !view.range.empty() && !view.stale_since) view.stale_since = number;
   }
 }
 
@@ -330,10 +333,29 @@ void Model::State::open_view(const Event& event, StoreState& store) {
   next.layer = event.layer;
   next.range = {opened.from, opened.to};
   next.opened = event.number;
-  next.copied = opened.copied_bytes != 0 || store.model.call.called.operation == Operation::gather;
+  next.copied = opened.copied_bytes != 0;
+  next.has_slots = !next.copied;
+  if (store.model.call.called.operation == Operation::gather) note_gathered(next, store.model.call.called.view);
   const auto at =
       std::lower_bound(views.begin(), views.end(), next.id, [](const ViewModel& v, ViewId x) { return v.id < x; });
   views.insert(at, next);
+}
+
+void Model::State::note_gathered(ViewModel& copy, ViewId from) noexcept {
+  copy.copied = true;
+  copy.gathered_from = from;
+  copy.arena = last_arena;
+  const ViewModel* source = view(from);
+  if (source == nullptr) return;
+  copy.has_slots = source->has_slots;
+  copy.stale_since = source->stale_since;
+  copy.edited = source->edited;
+}
+
+void Model::State::end_arena(trace::ScopeKind scope, std::uint64_t number) noexcept {
+  for (ViewModel& view : views) {
+    if (view.gathered_from != 0 && view.arena == scope && !view.stale_since) view.stale_since = number;
+  }
 }
 
 void Model::State::close_view(ViewId id) {
@@ -348,6 +370,12 @@ void Model::apply(const Event& event) {
     case EventType::LayerDeclared: return state.declare(event);
     case EventType::LayerFormat: return state.format(event);
     case EventType::Called: return state.call(*this, event);
+    case EventType::ScopeReset: return state.end_arena(trace::payload_of<trace::ScopeReset>(event).scope, event.number);
+    case EventType::Allocation: {
+      const auto allocation = trace::payload_of<trace::Allocation>(event);
+      if (allocation.origin == trace::Origin::arena) state.last_arena = allocation.scope;
+      return;
+    }
     case EventType::WindowClosed: return state.close_view(trace::payload_of<trace::WindowClosed>(event).view);
     default: break;
   }

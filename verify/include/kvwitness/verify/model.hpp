@@ -99,9 +99,14 @@ struct ViewModel {
   LayerIndex layer = 0;
   Range range;
   std::uint64_t opened = 0;  ///< event number
-  bool copied = false;       ///< its rows lie in the reader's memory
-  /// Event that first rewrote, moved or freed one of its rows; absent while it is fresh. Rows that were copied out
-  /// cannot move.
+  bool copied = false;       ///< its rows lie in the reader's memory, not in the store's slots
+  /// The view that it was gathered from, 0: none. A gathered view shares the fate of the rows that it was copied from,
+  /// and ends with the arena that it lies in.
+  ViewId gathered_from = 0;
+  trace::ScopeKind arena{};  ///< of a gathered view
+  /// Its rows, or those it was gathered from, lie in slots. Otherwise the store copied them out, and they cannot move.
+  bool has_slots = true;
+  /// Event that first rewrote, moved or freed one of its rows; absent while it is fresh.
   std::optional<std::uint64_t> stale_since;
   bool edited = false;          ///< the sequence was truncated, evicted or cleared since
   std::uint32_t runs_told = 0;  ///< WindowRun events since it was opened or told again
