@@ -11,15 +11,19 @@ bool any_status(const SuiteResult& result, verify::Status status) noexcept {
   });
 }
 
+ExitCode code_of(const SuiteResult& result) noexcept {
+  if (std::ranges::any_of(result.cases, &CaseResult::nondeterministic)) return ExitCode::nondeterministic;
+  if (any_status(result, verify::Status::fail)) return ExitCode::violation;
+  if (any_status(result, verify::Status::vacuous)) return ExitCode::vacuous;
+  if (any_status(result, verify::Status::inconclusive)) return ExitCode::inconclusive;
+  const bool none_ran = !any_status(result, verify::Status::pass);
+  return none_ran ? ExitCode::nothing_selected : ExitCode::pass;
+}
+
 }  // namespace
 
 int exit_code(const SuiteResult& result) noexcept {
-  if (std::ranges::any_of(result.cases, &CaseResult::nondeterministic)) return 6;
-  if (any_status(result, verify::Status::fail)) return 1;
-  if (any_status(result, verify::Status::vacuous)) return 7;
-  if (any_status(result, verify::Status::inconclusive)) return 9;
-  const bool nothing_ran = std::ranges::all_of(result.cases, [](const CaseResult& one) { return !one.skipped_because.empty(); });
-  return nothing_ran ? 4 : 0;
+  return static_cast<int>(code_of(result));
 }
 
 }  // namespace kvwitness::reports

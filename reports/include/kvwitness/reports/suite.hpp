@@ -3,37 +3,30 @@
 #pragma once
 
 #include "kvwitness/scenarios/driver.hpp"
+#include "kvwitness/trace/bus.hpp"
 #include "kvwitness/verify/judge.hpp"
 
+#include <cstdint>
 #include <filesystem>
+#include <functional>
+#include <map>
 #include <optional>
 #include <string>
 #include <vector>
 
 namespace kvwitness::reports {
 
-struct SuiteOptions {
-  std::vector<std::string> stores;            ///< kinds to stand for "@sut"; empty: every kind of the registry
-  std::string filter;                         ///< glob over "id[variant]" and tags; empty: all without the tag slow
-  bool with_slow = false;
-  std::optional<std::uint64_t> seed;
-  std::filesystem::path root;                 ///< scenario root
-  std::filesystem::path trace_dir;            ///< where every case's trace is saved; empty: nowhere
-  std::string trace_format = "jsonl";         ///< or "blocks"
-  bool check_determinism = false;             ///< run twice, compare digests
-  std::function<void(const std::string& what)> progress;  ///< may be empty
-};
-
 /// One case on one store.
 struct CaseResult {
   std::string scenario;
-  std::string variant;
-  std::string store;
+  std::string variant;   ///< "tokens=17 window=4"; empty without a matrix
+  std::string store;     ///< kind that stood for "@sut"
+  trace::Claims claims;  ///< as judged: step table with file and line, replay command
   verify::CaseVerdict verdict;
-  std::string skipped_because;                ///< non-empty: not run
+  std::string skipped_because;  ///< non-empty: not run
   bool nondeterministic = false;
   double seconds = 0;
-  std::filesystem::path trace;                ///< saved here; empty: not saved
+  std::filesystem::path trace;  ///< saved here; empty: not saved
 };
 
 struct SuiteResult {
@@ -41,19 +34,49 @@ struct SuiteResult {
   double seconds = 0;
 };
 
-/// Runs one case of a script on one store kind.
+struct SuiteOptions {
+  std::vector<std::string> stores;  ///< kinds to stand for "@sut"; empty: every kind of the registry
+  std::string filter;               ///< glob (`*`, `?`) over "id[variant]", the id or a tag; empty: everything
+  std::vector<std::string> tags;    ///< only scripts with one of these tags; empty: all
+  bool with_slow = false;           ///< also scripts tagged `slow`; naming the tag or a file selects them as well
+  std::optional<std::uint64_t> seed;
+  std::map<std::string, std::string> params;  ///< values instead of the scripts' own, where one declares the name
+  std::filesystem::path root;                 ///< scenario root; empty: the directory given, or the file's own
+  std::filesystem::path trace_dir;            ///< where every case's trace is saved; empty: nowhere
+  std::string trace_format = "jsonl";         ///< or "blocks"
+  trace::ClockKind clock = trace::ClockKind::none;
+  bool check_determinism = false;                         ///< run twice, compare digests
+  std::function<void(const std::string& what)> progress;  ///< may be empty
+  std::function<void(const CaseResult& done)> on_case;    ///< called as each case ends; may be empty
+};
+
+/// Runs one case of a script on one store kind. Throws trace::Error where a file it names cannot be read or written.
 [[nodiscard]] CaseResult run_case(const scenarios::Case& which, const std::string& store,
                                   const scenarios::StoreRegistry& registry, const SuiteOptions& options);
 
-/// Loads scripts (files, or directories searched for *.jsonc in order of path) and runs every case on every store.
-/// Throws trace::Error where a script cannot be loaded.
+/// Loads scripts (files, or directories searched for *.jsonc in order of path), checks that every rule they ask for
+/// exists, and runs every selected case on every store. All scripts are loaded before the first case runs. Throws
+/// trace::Error where a script cannot be loaded.
 [[nodiscard]] SuiteResult run_suite(const std::vector<std::filesystem::path>& paths,
                                     const scenarios::StoreRegistry& registry, const SuiteOptions& options);
 
-/// Judges a saved trace by the claims in its header. Throws trace::Error with a byte offset where it is malformed.
-[[nodiscard]] verify::CaseVerdict check_trace(const std::filesystem::path& file, const verify::JudgeOptions& options = {});
+/// Judges a saved trace by the claims in its header, with the verdict of the run that saved it. Throws trace::Error
+/// with a byte offset where it is malformed; a trace that was cut off is no error but inconclusive.
+[[nodiscard]] CaseResult check_trace(const std::filesystem::path& file, const verify::JudgeOptions& options = {});
 
-/// Exit code of the program for a result: the first that applies of 3, 2, 6, 1, 7, 8, 9, 4, 0 (see README).
+/// Exit codes of the program. Where several apply, `exit_code` gives the first in the order 3, 2, 6, 1, 7, 8, 9, 4, 0.
+enum class ExitCode : int {
+  pass = 0,
+  violation = 1,
+  invalid_input = 2,   ///< usage, or an input that cannot be read
+  internal_error = 3,  ///< also: the canary, a store known to be wrong, passed
+  nothing_selected = 4,
+  nondeterministic = 6,
+  vacuous = 7,  ///< a check that never met what it is about, or a seeded fault that survived
+  stale_baseline = 8,
+  inconclusive = 9,
+};
+
 [[nodiscard]] int exit_code(const SuiteResult& result) noexcept;
 
 }  // namespace kvwitness::reports

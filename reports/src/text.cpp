@@ -1,0 +1,251 @@
+#include "kvwitness/reports/text.hpp"
+
+#include "kvwitness/reports/selection.hpp"
+#include "kvwitness/verify/checker.hpp"
+
+#include "style.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <cstdlib>
+#include <map>
+#include <ostream>
+#include <set>
+
+#include <unistd.h>
+
+namespace kvwitness::reports {
+namespace {
+
+using verify::Status;
+
+constexpr std::size_t kSlowestShown = 5;
+constexpr std::size_t kViolationsPrinted = 3;
+
+struct Group {
+  std::string scenario;
+  std::string store;
+  std::uint64_t cases = 0;
+  std::uint64_t met = 0;
+  Status worst = Status::pass;
+  std::set<std::string> rules;
+  std::string note;
+};
+
+Status status_of(const CaseResult& one) noexcept {
+  return one.skipped_because.empty() ? one.verdict.status : Status::skipped;
+}
+
+std::vector<Group> grouped_cases(const SuiteResult& result) {
+  std::vector<Group> groups;
+  std::map<std::pair<std::string, std::string>, std::size_t> index;
+  for (const CaseResult& one : result.cases) {
+    const auto [at, fresh] = index.emplace(std::pair{one.scenario, one.store}, groups.size());
+    if (fresh) groups.push_back({.scenario = one.scenario, .store = one.store, .rules = {}, .note = {}});
+    Group& group = groups[at->second];
+    ++group.cases;
+    group.worst = std::max(group.worst, status_of(one));
+    if (!one.skipped_because.empty()) group.note = one.skipped_because;
+    if (one.nondeterministic) group.note = "two runs differ";
+    for (const verify::RuleVerdict& rule : one.verdict.rules) {
+      if (rule.met == 0) continue;
+      group.rules.insert(rule.rule);
+      group.met += rule.met;
+    }
+  }
+  return groups;
+}
+
+void write_table(const SuiteResult& result, const Style& style, std::ostream& out) {
+  Table table;
+  table.row({{"scenario", Color::bold},
+             {"cases", Color::bold, true},
+             {"store", Color::bold},
+             {"verdict", Color::bold},
+             {"rules", Color::bold, true},
+             {"met", Color::bold, true},
+             {"", Color::bold}});
+  for (const Group& group : grouped_cases(result)) {
+    table.row({{printable(group.scenario)},
+               {grouped(group.cases), Color::plain, true},
+               {printable(group.store)},
+               {std::string(verify::to_text(group.worst)), color_of(group.worst)},
+               {grouped(group.rules.size()), Color::plain, true},
+               {grouped(group.met), Color::plain, true},
+               {printable(group.note), Color::dim}});
+  }
+  out << table.render(style);
+}
+
+void write_violation(const trace::Claims& claims, const verify::Violation& violation, std::ostream& out) {
+  std::string where = fmt::format("event {}", violation.event);
+  if (violation.cause != violation.event) where += fmt::format(" (against event {})", violation.cause);
+  const std::string subject = subject_text(claims, violation.subject);
+  if (!subject.empty()) where += ", " + subject;
+  if (violation.step != verify::kNoStep) where += fmt::format(", step {} token {}", violation.step, violation.token);
+  out << "    " << printable(where) << "\n";
+  out << "      at        " << printable(step_place(claims, violation.step)) << "\n";
+  out << "      expected  " << printable(violation.expected) << "\n";
+  out << "      observed  " << printable(violation.observed) << "\n";
+}
+
+void write_rule_findings(const CaseResult& one, const verify::RuleVerdict& rule, const Style& style,
+                         std::ostream& out) {
+  if (rule.status == Status::pass || rule.status == Status::skipped) return;
+  out << "  " << style.status(rule.status) << " " << rule.rule << " (" << verify::to_text(rule.level) << ")";
+  if (rule.violations > 0) out << ": " << counted(rule.violations, "violation");
+  if (!rule.note.empty()) out << ": " << printable(rule.note);
+  out << "\n";
+  const std::size_t shown = std::min(rule.shown.size(), kViolationsPrinted);
+  for (std::size_t i = 0; i < shown; ++i) write_violation(one.claims, rule.shown[i], out);
+  if (rule.violations > shown) out << "    and " << counted(rule.violations - shown, "more violation") << "\n";
+}
+
+void write_findings(const CaseResult& one, const Style& style, std::ostream& out) {
+  const Status status = status_of(one);
+  if (!one.nondeterministic && (status == Status::pass || status == Status::skipped)) return;
+  const std::string_view word = one.nondeterministic ? "nondeterministic" : verify::to_text(status);
+  const Color color = one.nondeterministic ? Color::red : color_of(status);
+  out << "\n"
+      << style.paint(color, word) << " " << printable(case_name(one.scenario, one.variant)) << " on "
+      << printable(one.store) << "\n";
+  if (one.nondeterministic) out << "  two runs with the same seed told different events\n";
+  for (const verify::RuleVerdict& rule : one.verdict.rules) write_rule_findings(one, rule, style, out);
+  for (const verify::WitnessVerdict& witness : one.verdict.witnesses) {
+    if (witness.status == Status::pass) continue;
+    out << "  " << style.status(witness.status) << " witness " << printable(witness.name) << ": met "
+        << counted(witness.met, "time") << "\n";
+  }
+  for (const std::string& note : one.verdict.notes) out << "  note: " << printable(note) << "\n";
+  if (!one.trace.empty()) out << "  trace: " << printable(one.trace.string()) << "\n";
+  if (!one.claims.replay.empty()) out << "  replay: " << printable(one.claims.replay) << "\n";
+}
+
+void write_summary(const SuiteResult& result, const Style& style, const TextOptions& options, std::ostream& out) {
+  std::array<std::uint64_t, 5> counts{};
+  std::uint64_t events = 0;
+  std::uint64_t nondeterministic = 0;
+  for (const CaseResult& one : result.cases) {
+    ++counts[static_cast<std::size_t>(status_of(one))];
+    events += one.verdict.events;
+    nondeterministic += one.nondeterministic ? 1 : 0;
+  }
+  std::string line = counted(result.cases.size(), "case");
+  std::string separator = ": ";
+  for (const Status status : {Status::pass, Status::fail, Status::vacuous, Status::inconclusive, Status::skipped}) {
+    const std::uint64_t count = counts[static_cast<std::size_t>(status)];
+    if (count == 0) continue;
+    line += separator + style.paint(color_of(status), fmt::format("{} {}", grouped(count), verify::to_text(status)));
+    separator = ", ";
+  }
+  if (nondeterministic > 0)
+    line += separator + style.paint(Color::red, grouped(nondeterministic) + " nondeterministic");
+  line += "; " + counted(events, "event") + " judged";
+  if (options.timings) line += fmt::format(" in {:.1f} s", result.seconds);
+  out << "\n" << line << "\n";
+}
+
+void write_slowest(const SuiteResult& result, std::ostream& out) {
+  std::vector<const CaseResult*> cases;
+  for (const CaseResult& one : result.cases) {
+    if (one.skipped_because.empty()) cases.push_back(&one);
+  }
+  if (cases.size() <= kSlowestShown) return;
+  std::ranges::partial_sort(cases, cases.begin() + kSlowestShown, std::greater{}, &CaseResult::seconds);
+  out << "slowest:";
+  for (std::size_t i = 0; i < kSlowestShown; ++i) {
+    const CaseResult& one = *cases[i];
+    out << (i == 0 ? " " : ", ")
+        << printable(fmt::format("{} on {} {:.2f} s", case_name(one.scenario, one.variant), one.store, one.seconds));
+  }
+  out << "\n";
+}
+
+const verify::RuleVerdict* verdict_of(const CaseResult& one, std::string_view rule) {
+  const auto found = std::ranges::find(one.verdict.rules, rule, &verify::RuleVerdict::rule);
+  return found != one.verdict.rules.end() ? &*found : nullptr;
+}
+
+std::string rule_remark(const verify::RuleVerdict& verdict) {
+  if (verdict.violations > 0) return counted(verdict.violations, "violation");
+  return printable(verdict.note);
+}
+
+}  // namespace
+
+bool want_color(int fd) {
+  const auto set = [](const char* name) -> std::string_view {
+    const char* value = std::getenv(name);  // NOLINT(concurrency-mt-unsafe): read once, before any thread
+    return value != nullptr ? value : "";
+  };
+  if (!set("NO_COLOR").empty()) return false;
+  const std::string_view force = set("CLICOLOR_FORCE");
+  if (!force.empty() && force != "0") return true;
+  return isatty(fd) != 0;
+}
+
+std::string step_place(const trace::Claims& claims, std::uint32_t step) {
+  if (step >= claims.steps.size()) return "outside of a step";
+  const trace::StepInfo& info = claims.steps[step];
+  std::string text = fmt::format("{}:{}:{} {}", info.file, info.line, info.column, info.operation);
+  if (!info.id.empty()) text += fmt::format(" '{}'", info.id);
+  return text;
+}
+
+std::string subject_text(const trace::Claims& claims, trace::Subject subject) {
+  std::string text;
+  const auto add = [&text](const std::string& part) { text += (text.empty() ? "" : " ") + part; };
+  if (subject.store < claims.stores.size()) {
+    add(claims.stores[subject.store].name);
+  } else if (subject.store != trace::kNoStore) {
+    add(fmt::format("store {}", subject.store));
+  }
+  if (subject.sequence != trace::kNoSequence) add(fmt::format("seq {}", subject.sequence));
+  if (subject.layer != trace::kNoLayer) add(fmt::format("layer {}", subject.layer));
+  return text;
+}
+
+void write_text(const SuiteResult& result, std::ostream& out, const TextOptions& options) {
+  const Style style(options.color);
+  write_table(result, style, out);
+  for (const CaseResult& one : result.cases) write_findings(one, style, out);
+  write_summary(result, style, options, out);
+  if (options.timings) write_slowest(result, out);
+}
+
+void write_rules(const CaseResult& result, std::ostream& out, const TextOptions& options) {
+  const Style style(options.color);
+  out << printable(case_name(result.scenario, result.variant)) << " on " << printable(result.store) << ": "
+      << style.status(result.verdict.status) << " (" << counted(result.verdict.events, "event") << ", "
+      << counted(result.verdict.steps, "step") << ", digest " << fmt::format("0x{:016x}", result.verdict.digest)
+      << ")\n";
+  Table table;
+  table.row(
+      {{"rule", Color::bold}, {"level", Color::bold}, {"verdict", Color::bold}, {"met", Color::bold, true}, {""}});
+  for (const verify::Rule& rule : verify::all_rules()) {
+    const verify::RuleVerdict* verdict = verdict_of(result, rule.info.id);
+    const std::string level(verify::to_text(rule.info.level));
+    if (verdict == nullptr) {
+      table.row({{std::string(rule.info.id)}, {level}, {"not met", Color::dim}, {"0", Color::plain, true}, {}});
+      continue;
+    }
+    table.row({{verdict->rule},
+               {level},
+               {std::string(verify::to_text(verdict->status)), color_of(verdict->status)},
+               {grouped(verdict->met), Color::plain, true},
+               {rule_remark(*verdict)}});
+  }
+  for (const verify::WitnessVerdict& witness : result.verdict.witnesses) {
+    table.row({{printable(witness.name)},
+               {"witness"},
+               {std::string(verify::to_text(witness.status)), color_of(witness.status)},
+               {grouped(witness.met), Color::plain, true},
+               {}});
+  }
+  out << table.render(style);
+  write_findings(result, style, out);
+}
+
+}  // namespace kvwitness::reports
