@@ -1,0 +1,70 @@
+/// The groups of the table of mutants, by where the fault sits, and what they are written with.
+#pragma once
+
+#include "kvwitness/scenarios/mutants.hpp"
+#include "mutants/plain_store.hpp"
+
+#include <memory>
+#include <span>
+#include <string_view>
+
+namespace kvwitness::scenarios::mutants {
+
+[[nodiscard]] std::span<const Mutant> addressing_mutants();
+[[nodiscard]] std::span<const Mutant> masking_mutants();
+[[nodiscard]] std::span<const Mutant> numeric_mutants();
+[[nodiscard]] std::span<const Mutant> lifetime_mutants();
+[[nodiscard]] std::span<const Mutant> legality_mutants();
+[[nodiscard]] std::span<const Mutant> accounting_mutants();
+[[nodiscard]] std::span<const Mutant> trace_mutants();
+
+/// What a reader of the matrix needs to know of a mutant, apart from how it is made.
+struct Fault {
+  std::string_view name;
+  std::string_view fault_class;
+  std::string_view source;
+  std::string_view killed_by;
+  std::string_view title;
+  std::string_view why;
+};
+
+/// A faulty store read through the correct attention path.
+template <class Store>
+[[nodiscard]] Subject store_subject(const core::StoreConfig& config) {
+  return {std::make_unique<Store>(config), std::make_unique<core::AttentionPath>()};
+}
+
+/// A correct store read through a faulty path that knows the shapes.
+template <class Store, class Path>
+[[nodiscard]] Subject path_subject(const core::StoreConfig& config) {
+  return {std::make_unique<Store>(config), std::make_unique<Path>(config)};
+}
+
+/// A mutant whose store derives from PlainRing or PlainFlat.
+template <class Store>
+[[nodiscard]] Mutant store_mutant(const Fault& fault) {
+  constexpr bool kOnRing = std::is_base_of_v<PlainRing, Store>;
+  static_assert(kOnRing || std::is_base_of_v<PlainFlat, Store>);
+  return {fault.name,
+          MutantKind::store,
+          fault.fault_class,
+          fault.source,
+          kOnRing ? "ring" : "flat",
+          fault.killed_by,
+          fault.title,
+          fault.why,
+          capabilities_of(kOnRing ? Addressing::ring : Addressing::flat),
+          &store_subject<Store>,
+          nullptr};
+}
+
+/// A mutant that is a path over a store; `Store` is PlainRing, PlainFlat or one of them with its memory prepared.
+template <class Store, class Path>
+[[nodiscard]] Mutant path_mutant(const Fault& fault) {
+  Mutant mutant = store_mutant<Store>(fault);
+  mutant.kind = MutantKind::path;
+  mutant.make = &path_subject<Store, Path>;
+  return mutant;
+}
+
+}  // namespace kvwitness::scenarios::mutants

@@ -1,0 +1,61 @@
+#include "kvwitness/scenarios/mutants.hpp"
+#include "kvwitness/trace/assert.hpp"
+#include "mutants/groups.hpp"
+
+#include <algorithm>
+#include <vector>
+
+namespace kvwitness::scenarios {
+
+namespace {
+
+[[nodiscard]] std::vector<Mutant> collect() {
+  std::vector<Mutant> all;
+  for (const std::span<const Mutant> group :
+       {mutants::addressing_mutants(), mutants::masking_mutants(), mutants::numeric_mutants(),
+        mutants::lifetime_mutants(), mutants::legality_mutants(), mutants::accounting_mutants(),
+        mutants::trace_mutants()}) {
+    all.insert(all.end(), group.begin(), group.end());
+  }
+  return all;
+}
+
+}  // namespace
+
+std::span<const Mutant> all_mutants() {
+  static const std::vector<Mutant> kAll = collect();
+  return kAll;
+}
+
+const Mutant* find_mutant(std::string_view name) {
+  const std::span<const Mutant> all = all_mutants();
+  const auto found = std::ranges::find(all, name, &Mutant::name);
+  return found != all.end() ? &*found : nullptr;
+}
+
+const Mutant& canary_mutant() {
+  const Mutant* canary = find_mutant("canary");
+  KVW_ASSERT(canary != nullptr);
+  return *canary;
+}
+
+std::string kind_name(const Mutant& mutant) {
+  return "mutant:" + std::string(mutant.name);
+}
+
+StoreRegistry with_mutants(StoreRegistry registry) {
+  for (const Mutant& mutant : all_mutants())
+    registry.add({kind_name(mutant), std::string(mutant.title), mutant.capabilities, mutant.make});
+  return registry;
+}
+
+std::string_view to_text(MutantKind kind) noexcept {
+  switch (kind) {
+    case MutantKind::store: return "store";
+    case MutantKind::path: return "path";
+    case MutantKind::trace: return "trace";
+  }
+  return "";
+}
+
+}  // namespace kvwitness::scenarios
