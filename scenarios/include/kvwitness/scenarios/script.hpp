@@ -37,30 +37,30 @@ enum class AttentionSource : std::uint8_t { pair, gather };
 /// One step, after substitution; which members matter depends on `operation`, see FORMAT.md.
 struct Step {
   trace::Operation operation = trace::Operation::none;
-  std::uint32_t index = 0;                   ///< into the claims' step table
-  std::vector<std::string> on;               ///< store names
+  std::uint32_t index = 0;      ///< into the claims' step table
+  std::vector<std::string> on;  ///< store names
   trace::SequenceId sequence = 0;
   std::vector<trace::SequenceId> interleaved;  ///< sequences served in turn instead of `sequence`; empty: just that
   std::string id;
   std::string stream;                        ///< name; empty: the script's first one
   std::optional<trace::RefusalCode> expect;  ///< absent: ok
   std::uint32_t count = 0;
-  std::uint32_t chunk = 0;                   ///< append, prefill: rows at a time; 0: as long as the store can serve
-  std::optional<std::uint32_t> ordinal;      ///< append, prefill, decode: first row, counted in the sequence's own rows
+  std::uint32_t chunk = 0;               ///< append, prefill: rows at a time; 0: as long as the store can serve
+  std::optional<std::uint32_t> ordinal;  ///< append, prefill, decode: first row, counted in the sequence's own rows
   std::optional<trace::Position> from;
   std::optional<trace::Position> to;
-  std::optional<trace::LayerIndex> layer;    ///< append, window, read, attend: one layer; absent: all
-  std::string as;                            ///< label of outputs or view; empty: "out" for outputs, no held view
-  std::string use;                           ///< `using`: label of a held view
-  std::string left;                          ///< compare: store names
+  std::optional<trace::LayerIndex> layer;  ///< append, window, read, attend: one layer; absent: all
+  std::string as;                          ///< label of outputs or view; empty: "out" for outputs, no held view
+  std::string use;                         ///< `using`: label of a held view
+  std::string left;                        ///< compare: store names
   std::string right;
   AttentionSource path = AttentionSource::pair;  ///< prefill, decode, attend
-  std::string label;                         ///< mark
-  std::string file;                          ///< workload: relative to the script's file, or absolute
-  std::uint32_t attend_every = 1;            ///< decode, workload: attention at every n-th token (and at each wrap)
-  std::uint32_t lanes = 0;                   ///< workload: sequences interleaved; 0: all of the store's
-  std::uint32_t requests_max = 0;            ///< workload: 0: all
-  std::vector<Step> body;                    ///< repeat
+  std::string label;                             ///< mark
+  std::string file;                              ///< workload: relative to the script's file, or absolute
+  std::uint32_t attend_every = 1;                ///< decode, workload: attention at every n-th token (and at each wrap)
+  std::uint32_t lanes = 0;                       ///< workload: sequences interleaved; 0: all of the store's
+  std::uint32_t requests_max = 0;                ///< workload: 0: all
+  std::vector<Step> body;                        ///< repeat
 };
 
 /// Label under which a step's outputs are recorded, without the store's name.
@@ -69,10 +69,10 @@ struct Step {
 /// One case of a script: one choice of parameters. Whoever builds one by hand fills claims (scenario, seed, stores,
 /// streams, steps) to match.
 struct Case {
-  trace::Claims claims;                      ///< store kinds still say "@sut"
-  std::filesystem::path file;                ///< the script's; workload files are found beside it
+  trace::Claims claims;                       ///< store kinds still say "@sut"
+  std::filesystem::path file;                 ///< the script's; workload files are found beside it
   std::map<std::string, std::string> params;  ///< as the variant writes them
-  std::vector<std::string> overrides;        ///< "NAME=VALUE" of parameters that the caller chose; for the replay command
+  std::vector<std::string> overrides;  ///< "NAME=VALUE" of parameters that the caller chose; for the replay command
   std::vector<StoreSpec> stores;
   std::vector<StreamSource> streams;
   std::vector<Step> steps;
@@ -82,11 +82,11 @@ struct Case {
 struct Script {
   std::string id;
   std::string title;
-  std::string about;                         ///< the leading comment, what a reader learns
+  std::string about;  ///< the leading comment, what a reader learns
   std::filesystem::path file;
   std::vector<std::string> tags;
-  std::vector<std::string> requires_;        ///< capability texts
-  std::vector<std::string> params;           ///< names of the parameters that it declares
+  std::vector<std::string> requires_;  ///< capability texts
+  std::vector<std::string> params;     ///< names of the parameters that it declares
   std::vector<Case> cases;
 
   [[nodiscard]] bool has_tag(std::string_view tag) const noexcept;
@@ -94,9 +94,10 @@ struct Script {
 };
 
 struct LoadOptions {
-  std::filesystem::path root;                ///< files are named relative to it; empty: as they are given
-  std::optional<std::uint64_t> seed;         ///< instead of the script's
-  std::map<std::string, std::string> params;  ///< values instead of the script's, where it declares a parameter so named
+  std::filesystem::path root;         ///< files are named relative to it; empty: as they are given
+  std::optional<std::uint64_t> seed;  ///< instead of the script's
+  std::map<std::string, std::string>
+      params;  ///< values instead of the script's, where it declares a parameter so named
   std::size_t cases_max = 1000;
 };
 

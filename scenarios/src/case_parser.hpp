@@ -1,0 +1,22 @@
+/// Parts of a case besides its steps. All throw trace::Error at the value that is wrong.
+#pragma once
+
+#include "fields.hpp"
+#include "kvwitness/scenarios/script.hpp"
+
+#include <set>
+#include <string>
+
+namespace kvwitness::scenarios {
+
+/// A store of a script holds at most as much, all layers and sequences.
+inline constexpr std::uint64_t kStoreBytesMax = std::uint64_t{1} << 30;
+
+/// `model` and `stores`.
+void parse_stores(const Fields& script, Case& made);
+/// `stream` or `streams`; the seed is known already.
+void parse_streams(const Fields& script, Case& made);
+/// `expect`, `witness` and `budgets`. `outputs`: labels that the steps record.
+void parse_claims(const Fields& script, const std::set<std::string>& outputs, Case& made);
+
+}  // namespace kvwitness::scenarios

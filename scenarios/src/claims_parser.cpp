@@ -1,0 +1,117 @@
+#include "case_parser.hpp"
+#include "nearest.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <limits>
+
+namespace kvwitness::scenarios {
+namespace {
+
+std::vector<std::string> store_names(const Case& made) {
+  std::vector<std::string> names;
+  for (const StoreSpec& store : made.stores) names.push_back(store.name);
+  return names;
+}
+
+double bounded_number(const Value& value, double low, double high) {
+  const double number = value.number();
+  if (!(number >= low && number <= high)) value.fail(fmt::format("{} is not in {} .. {}", number, low, high));
+  return number;
+}
+
+/// A limit that belongs to one way of comparing.
+std::optional<Value> limit_of(const Fields& rule, std::string_view key, trace::Comparison by,
+                              trace::Comparison chosen) {
+  auto value = rule.find(key);
+  if (value && chosen != by) value->fail(fmt::format("only with \"by\": \"{}\"", trace::to_text(by)));
+  return value;
+}
+
+trace::Tolerance parse_tolerance(const Fields& rule) {
+  using trace::Comparison;
+  trace::Tolerance tolerance;
+  if (const auto by = rule.find("by"))
+    tolerance.by = static_cast<Comparison>(by->choice({"bits", "max_ulp", "abs_rel", "cosine_min"}));
+  if (const auto abs = limit_of(rule, "abs", Comparison::abs_rel, tolerance.by))
+    tolerance.abs = bounded_number(*abs, 0, std::numeric_limits<float>::max());
+  if (const auto rel = limit_of(rule, "rel", Comparison::abs_rel, tolerance.by))
+    tolerance.rel = bounded_number(*rel, 0, 1);
+  if (const auto ulp = limit_of(rule, "max_ulp", Comparison::max_ulp, tolerance.by)) tolerance.max_ulp = ulp->integer();
+  if (const auto cosine = limit_of(rule, "cosine_min", Comparison::cosine_min, tolerance.by))
+    tolerance.cosine_min = bounded_number(*cosine, -1, 1);
+  if (const auto nan = rule.find("nan_equal")) tolerance.nan_equal = nan->boolean();
+  return tolerance;
+}
+
+std::string parse_output(const Fields& rule, std::string_view key, const std::set<std::string>& outputs) {
+  const auto value = rule.find(key);
+  if (!value) return {};
+  if (outputs.empty()) value->fail("no step records an output");
+  const std::vector<std::string> known(outputs.begin(), outputs.end());
+  return known[value->choice(known)];
+}
+
+trace::RuleRequest parse_rule(const Value& value, const std::set<std::string>& outputs, const Case& made) {
+  const Fields rule(value, rule_keys());
+  trace::RuleRequest request;
+  request.rule = rule.get("rule").word("-");
+  const std::vector<std::string> stores = store_names(made);
+  if (const auto store = rule.find("store")) request.store = stores[store->choice(stores)];
+  request.left = parse_output(rule, "left", outputs);
+  request.right = parse_output(rule, "right", outputs);
+  if (request.left.empty() != request.right.empty()) value.fail("'left' and 'right' go together");
+  if (!request.left.empty() && request.left == request.right) value.fail("compares an output with itself");
+  if (request.rule == "same-output" && request.left.empty()) value.fail("same-output needs 'left' and 'right'");
+  request.tolerance = parse_tolerance(rule);
+  return request;
+}
+
+trace::WitnessRequest parse_witness(const Value& value, const Case& made) {
+  const Value name = Fields(value, witness_keys()).get("sometimes");
+  const std::string& text = name.text();
+  const std::size_t dot = text.find('.');
+  if (dot == std::string::npos) name.fail(fmt::format("'{}' is not of the form STORE.PROPERTY", text));
+  const std::string store = text.substr(0, dot);
+  const std::string property = text.substr(dot + 1);
+  const std::vector<std::string> stores = store_names(made);
+  if (std::ranges::find(stores, store) == stores.end())
+    name.fail(fmt::format("no store '{}'{}", store, suggestion(store, stores)));
+  std::vector<std::string> properties;
+  for (const trace::WitnessInfo& info : trace::known_witnesses()) properties.emplace_back(info.property);
+  if (std::ranges::find(properties, property) == properties.end())
+    name.fail(fmt::format("unknown property '{}'{}", property, suggestion(property, properties)));
+  return {text};
+}
+
+trace::Budgets parse_budgets(const Value& value) {
+  const Fields fields(value, budget_keys());
+  const auto optional = [&](std::string_view key) -> std::optional<std::uint64_t> {
+    const auto found = fields.find(key);
+    if (!found) return std::nullopt;
+    return found->integer({0, std::numeric_limits<std::uint64_t>::max()});
+  };
+  trace::Budgets budgets;
+  if (const auto after = fields.find("after_token")) budgets.after_token = after->count();
+  budgets.allocations_per_token = optional("allocations_per_token");
+  budgets.adapters_per_token = optional("adapters_per_token");
+  budgets.copied_bytes_per_token = optional("copied_bytes_per_token");
+  budgets.live_bytes_max = optional("live_bytes_max");
+  budgets.resident_positions_max = optional("resident_positions_max");
+  return budgets;
+}
+
+}  // namespace
+
+void parse_claims(const Fields& script, const std::set<std::string>& outputs, Case& made) {
+  if (const auto expect = script.find("expect")) {
+    for (const Value& rule : expect->list()) made.claims.rules.push_back(parse_rule(rule, outputs, made));
+  }
+  if (const auto witness = script.find("witness")) {
+    for (const Value& value : witness->list()) made.claims.witnesses.push_back(parse_witness(value, made));
+  }
+  if (const auto budgets = script.find("budgets")) made.claims.budgets = parse_budgets(*budgets);
+}
+
+}  // namespace kvwitness::scenarios

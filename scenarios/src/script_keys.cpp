@@ -1,0 +1,103 @@
+#include "script_keys.hpp"
+
+#include "kvwitness/trace/event_table.hpp"
+
+#include <algorithm>
+
+namespace kvwitness::scenarios {
+namespace {
+
+using trace::Operation;
+using Keys = const std::string_view[];
+
+constexpr Keys kScript = {"$schema", "version", "id",     "title",   "tags",  "requires", "params",  "seed",
+                          "model",   "stores",  "stream", "streams", "steps", "expect",   "witness", "budgets"};
+constexpr Keys kModel = {"layers", "q_heads", "kv_heads", "head_dim", "score_scale", "softcap"};
+constexpr Keys kStore = {"kind", "capacity", "window", "sliding", "sequences"};
+constexpr Keys kStream = {"kind", "shape", "salt", "seed"};
+constexpr Keys kExpectation = {"refused"};
+constexpr Keys kRule = {"rule", "store", "left", "right", "by", "abs", "rel", "max_ulp", "cosine_min", "nan_equal"};
+constexpr Keys kWitness = {"sometimes"};
+constexpr Keys kBudgets = {"after_token",    "allocations_per_token", "adapters_per_token", "copied_bytes_per_token",
+                           "live_bytes_max", "resident_positions_max"};
+
+constexpr Keys kAppend = {"op", "id", "on", "seq", "expect", "count", "chunk", "layer", "stream", "ordinal"};
+constexpr Keys kPrefill = {"op", "id", "on", "seq", "expect", "count", "chunk", "stream", "ordinal", "path", "as"};
+constexpr Keys kDecode = {"op",     "id",      "on",   "seq", "expect",      "count",
+                          "stream", "ordinal", "path", "as",  "attend_every"};
+constexpr Keys kWindow = {"op", "id", "on", "seq", "expect", "from", "to", "layer", "as"};
+constexpr Keys kRelease = {"op", "id", "on", "seq", "using"};
+constexpr Keys kRead = {"op", "id", "on", "seq", "expect", "from", "to", "layer"};
+constexpr Keys kAttend = {"op", "id", "on", "seq", "expect", "using", "from", "count", "layer", "stream", "path", "as"};
+constexpr Keys kEvict = {"op", "id", "on", "seq", "expect", "from", "to", "count"};
+constexpr Keys kTruncate = {"op", "id", "on", "seq", "expect", "to"};
+constexpr Keys kPlain = {"op", "id", "on", "seq", "expect"};
+constexpr Keys kCompare = {"op", "id", "seq", "left", "right"};
+constexpr Keys kWorkload = {"op", "id", "on", "file", "lanes", "requests", "attend_every", "stream"};
+constexpr Keys kRepeat = {"op", "id", "count", "steps"};
+constexpr Keys kMark = {"op", "id", "label"};
+
+constexpr OperationKeys kOperations[] = {
+    {Operation::append, {"append", kAppend}},
+    {Operation::prefill, {"prefill", kPrefill}},
+    {Operation::decode, {"decode", kDecode}},
+    {Operation::window, {"window", kWindow}},
+    {Operation::release, {"release", kRelease}},
+    {Operation::read, {"read", kRead}},
+    {Operation::attend, {"attend", kAttend}},
+    {Operation::evict, {"evict", kEvict}},
+    {Operation::trim, {"trim", kPlain}},
+    {Operation::truncate, {"truncate", kTruncate}},
+    {Operation::clear, {"clear", kPlain}},
+    {Operation::fork, {"fork", kPlain}},
+    {Operation::drop, {"drop", kPlain}},
+    {Operation::save, {"save", kPlain}},
+    {Operation::restore, {"restore", kPlain}},
+    {Operation::compare, {"compare", kCompare}},
+    {Operation::workload, {"workload", kWorkload}},
+    {Operation::repeat, {"repeat", kRepeat}},
+    {Operation::mark, {"mark", kMark}},
+};
+
+constexpr KeySet kSets[] = {
+    {"script", kScript},           {"model", kModel}, {"store", kStore},     {"stream", kStream},
+    {"expectation", kExpectation}, {"rule", kRule},   {"witness", kWitness}, {"budgets", kBudgets}};
+
+}  // namespace
+
+const KeySet& script_keys() noexcept {
+  return kSets[0];
+}
+const KeySet& model_keys() noexcept {
+  return kSets[1];
+}
+const KeySet& store_keys() noexcept {
+  return kSets[2];
+}
+const KeySet& stream_keys() noexcept {
+  return kSets[3];
+}
+const KeySet& expectation_keys() noexcept {
+  return kSets[4];
+}
+const KeySet& rule_keys() noexcept {
+  return kSets[5];
+}
+const KeySet& witness_keys() noexcept {
+  return kSets[6];
+}
+const KeySet& budget_keys() noexcept {
+  return kSets[7];
+}
+
+std::span<const OperationKeys> operation_keys() noexcept {
+  return kOperations;
+}
+
+const OperationKeys* operation_keys(std::string_view operation) noexcept {
+  const auto found =
+      std::ranges::find(kOperations, operation, [](const OperationKeys& keys) { return keys.set.object; });
+  return found != std::end(kOperations) ? found : nullptr;
+}
+
+}  // namespace kvwitness::scenarios

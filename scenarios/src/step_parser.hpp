@@ -1,0 +1,61 @@
+/// Steps of a case: from the substituted tree to `Step`, with the claims' step table.
+#pragma once
+
+#include "fields.hpp"
+#include "kvwitness/scenarios/script.hpp"
+
+#include <cstdint>
+#include <optional>
+#include <set>
+#include <string>
+#include <vector>
+
+namespace kvwitness::scenarios {
+
+/// Rows in one append at most: the driver keeps room for as many.
+inline constexpr std::uint32_t kChunkMax = 65536;
+/// Tokens that a case may append to one sequence of one store: positions have 32 bits.
+inline constexpr std::uint64_t kTokensMax = std::uint64_t{1} << 31;
+
+/// Reads the steps of one case. `made` has its stores and streams already; steps, their table, the rules of `compare`
+/// and the sampling are added to it.
+class StepParser {
+ public:
+  StepParser(Case& made, std::string steps_file) : case_(&made), steps_file_(std::move(steps_file)) {}
+
+  [[nodiscard]] std::vector<Step> parse(const Value& steps);
+  /// "sut.out": outputs that some step records.
+  [[nodiscard]] const std::set<std::string>& outputs() const noexcept { return outputs_; }
+
+ private:
+  [[nodiscard]] Step parse_step(const Value& value);
+  void add_to_table(Step& step, const Fields& fields, const Value& value);
+  void parse_call(Step& step, const Fields& fields);
+  void parse_on(Step& step, const Fields& fields);
+  void parse_sequences(Step& step, const Value& value);
+  void parse_expect(Step& step, const Value& value);
+  void parse_append(Step& step, const Fields& fields);
+  void parse_attention(Step& step, const Fields& fields);
+  void parse_range(Step& step, const Fields& fields);
+  void parse_window(Step& step, const Fields& fields);
+  void parse_using(Step& step, const Value& value);
+  void parse_attend(Step& step, const Fields& fields);
+  void parse_evict(Step& step, const Fields& fields);
+  void parse_compare(Step& step, const Fields& fields);
+  void parse_workload(Step& step, const Fields& fields);
+  void parse_repeat(Step& step, const Fields& fields);
+  void parse_layer(Step& step, const Value& value) const;
+  void parse_stream(Step& step, const Value& value) const;
+  void require_one_call(const Step& step, const Fields& fields) const;
+  void count_tokens(std::uint64_t tokens, const Value& where);
+  [[nodiscard]] const StoreSpec& store_of(const Value& value) const;
+
+  Case* case_;
+  std::string steps_file_;
+  std::set<std::string> outputs_;
+  std::set<std::string> views_;
+  std::uint64_t tokens_ = 0;  ///< appended so far, all sequences taken for one
+  std::uint64_t times_ = 1;   ///< how often the enclosing repeats run a step
+};
+
+}  // namespace kvwitness::scenarios

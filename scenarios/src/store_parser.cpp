@@ -1,0 +1,133 @@
+#include "case_parser.hpp"
+#include "kvwitness/trace/names.hpp"
+
+#include <fmt/format.h>
+
+#include <limits>
+
+namespace kvwitness::scenarios {
+namespace {
+
+/// A value for every layer: one for all, or a list with one each.
+std::vector<Value> per_layer(const Value& value, std::size_t layers) {
+  if (value.kind() != NodeKind::list) return std::vector<Value>(layers, value);
+  std::vector<Value> values = value.list();
+  if (values.size() != layers) value.fail(fmt::format("has {} values for {} layers", values.size(), layers));
+  return values;
+}
+
+trace::WindowSize read_window(const Value& value) {
+  if (value.kind() == NodeKind::null) return {};
+  if (value.kind() == NodeKind::integer && value.node().integer == 0)
+    value.fail("0 is no window; null means full causal attention");
+  return {value.count({1, trace::kNoPosition - 1}), true};
+}
+
+float positive_number(const Value& value) {
+  const auto number = static_cast<float>(value.number());
+  if (!(number > 0) || number > std::numeric_limits<float>::max()) value.fail("must be above 0 and fit into 32 bits");
+  return number;
+}
+
+core::StoreConfig parse_model(const Value& value) {
+  const Fields model(value, model_keys());
+  core::StoreConfig config;
+  core::LayerGeometry layer;
+  layer.q_heads = model.get("q_heads").count({1, 65536});
+  layer.kv_heads = model.get("kv_heads").count({1, 65536});
+  layer.head_dim = model.get("head_dim").count({1, 65536});
+  if (layer.q_heads % layer.kv_heads != 0)
+    model.get("kv_heads").fail(fmt::format("{} does not divide q_heads {}", layer.kv_heads, layer.q_heads));
+  config.layers.assign(model.get("layers").count({1, 1024}), layer);
+  if (const auto scale = model.find("score_scale")) config.score_scale = positive_number(*scale);
+  if (const auto softcap = model.find("softcap")) config.softcap = positive_number(*softcap);
+  return config;
+}
+
+void check_size(const core::StoreConfig& config, const Value& where) {
+  std::uint64_t left = kStoreBytesMax;
+  for (const core::LayerGeometry& layer : config.layers) {
+    const std::uint64_t row = layer.kv_elements() * 2 * sizeof(float);
+    const std::uint64_t rows = std::uint64_t{layer.capacity} * config.sequences;
+    if (rows > left / row) where.fail(fmt::format("holds more than {} bytes", kStoreBytesMax));
+    left -= rows * row;
+  }
+}
+
+void check_shape(const core::StoreConfig& config, const Value& where) {
+  try {
+    core::validate(config);
+  } catch (const trace::Error& error) {
+    where.fail(error.what());
+  }
+}
+
+StoreSpec parse_store(const std::string& name, const Value& value, const core::StoreConfig& model) {
+  const Fields store(value, store_keys());
+  StoreSpec spec{name, store.get("kind").text(), model, !store.has("sliding")};
+  std::vector<core::LayerGeometry>& layers = spec.config.layers;
+  const std::vector<Value> capacities = per_layer(store.get("capacity"), layers.size());
+  for (std::size_t i = 0; i < layers.size(); ++i) layers[i].capacity = capacities[i].count({1, 1U << 30});
+  if (const auto window = store.find("window")) {
+    const std::vector<Value> windows = per_layer(*window, layers.size());
+    for (std::size_t i = 0; i < layers.size(); ++i) layers[i].window = read_window(windows[i]);
+  }
+  if (const auto sliding = store.find("sliding")) {
+    const std::vector<Value> slides = per_layer(*sliding, layers.size());
+    for (std::size_t i = 0; i < layers.size(); ++i) layers[i].sliding = slides[i].boolean();
+  }
+  if (const auto sequences = store.find("sequences")) spec.config.sequences = sequences->count({1, 65536});
+  check_size(spec.config, value);
+  check_shape(spec.config, value);
+  return spec;
+}
+
+trace::StreamSpec parse_stream(const Value& value, std::uint64_t seed) {
+  const Fields stream(value, stream_keys());
+  trace::StreamSpec spec;
+  spec.kind = static_cast<trace::StreamKind>(stream.get("kind").choice({"coded", "indicator", "random"}));
+  const auto own_seed = stream.find("seed");
+  spec.seed = own_seed ? own_seed->u64() : seed;
+  if (const auto salt = stream.find("salt")) spec.salt = salt->u64();
+  if (const auto shape = stream.find("shape")) {
+    if (spec.kind != trace::StreamKind::random) shape->fail("only random streams have a shape");
+    spec.shape = static_cast<trace::RandomShape>(
+        shape->choice({"uniform", "large-scores", "one-hot-key", "equal-keys", "denormals"}));
+  }
+  return spec;
+}
+
+void add_stream(Case& made, const std::string& name, trace::StreamSpec spec) {
+  spec.name = trace::hash_name(name);
+  made.streams.push_back({name, spec});
+  made.claims.streams.push_back({name, spec});
+}
+
+}  // namespace
+
+void parse_stores(const Fields& script, Case& made) {
+  const core::StoreConfig model = parse_model(script.get("model"));
+  const Value stores = script.get("stores");
+  for (const auto& [name, value] : stores.named()) {
+    if (made.stores.size() >= trace::kNoStore) value.fail(fmt::format("at most {} stores", trace::kNoStore));
+    made.stores.push_back(parse_store(name, value, model));
+    made.claims.stores.push_back({name, made.stores.back().kind});
+  }
+}
+
+void parse_streams(const Fields& script, Case& made) {
+  const auto one = script.find("stream");
+  const auto many = script.find("streams");
+  if (one && many) many->fail("give 'stream' or 'streams', not both");
+  if (many) {
+    for (const auto& [name, value] : many->named()) add_stream(made, name, parse_stream(value, made.claims.seed));
+  } else if (one) {
+    add_stream(made, "main", parse_stream(*one, made.claims.seed));
+  } else {
+    trace::StreamSpec coded;
+    coded.seed = made.claims.seed;
+    add_stream(made, "main", coded);
+  }
+}
+
+}  // namespace kvwitness::scenarios
