@@ -35,7 +35,8 @@ struct Visited {
 /// `out` [count][q_heads * head_dim]; `visited` one entry a query. Defined for every input: no visible key, or all
 /// scores -inf, gives a row of zeros; a NaN in a visible row (or query) gives NaN in the heads that read it; rows that
 /// a query does not see are never touched.
-void attend_online(const AttentionInput& input, std::span<const Run> runs, std::span<float> out, std::span<Visited> visited) noexcept;
+void attend_online(const AttentionInput& input, std::span<const Run> runs, std::span<float> out,
+                   std::span<Visited> visited) noexcept;
 
 /// The site where a decode step or a prefill chunk attends. Policies that ignore the window, shift the mask or read
 /// another layer's window are seeded faults, see scenarios/mutants.
@@ -47,7 +48,8 @@ class AttentionPath {
   virtual ~AttentionPath() = default;
 
   /// Range of keys that queries [first, first+count) of `layer` need: from the first one's low bound to the last one.
-  [[nodiscard]] virtual Range key_range(LayerIndex layer, WindowSize window, Position first, std::uint32_t count) const noexcept;
+  [[nodiscard]] virtual Range key_range(LayerIndex layer, WindowSize window, Position first,
+                                        std::uint32_t count) const noexcept;
   virtual void attend(LayerIndex layer, const AttentionInput& input, std::span<const Run> runs, std::span<float> out,
                       std::span<Visited> visited) const noexcept;
   [[nodiscard]] virtual trace::KernelKind kernel() const noexcept { return trace::KernelKind::online; }

@@ -64,7 +64,7 @@ struct Appended {
 
 /// What an edit did, over all layers. The span is valid until the next call on the store.
 struct Edited {
-  std::uint32_t freed = 0;             ///< positions that are gone, of the widest layer
+  std::uint32_t freed = 0;  ///< positions that are gone, of the widest layer
   std::span<const Moved> moved;
   Declared declared;
 };
@@ -86,22 +86,22 @@ struct StorageUse {
   LayerIndex layer = 0;
   trace::Plane plane = trace::Plane::k;
   std::uint64_t bytes = 0;
-  const std::byte* base = nullptr;   ///< null: not in this process's memory
+  const std::byte* base = nullptr;  ///< null: not in this process's memory
 };
 
 struct MemoryReport {
-  std::span<const StorageUse> storages;   ///< valid as long as the store
-  std::uint64_t reserved_bytes = 0;       ///< sum of the storages
-  std::uint64_t used_bytes = 0;           ///< of rows that are resident now
-  std::uint64_t resident_positions = 0;   ///< over all sequences and layers
+  std::span<const StorageUse> storages;  ///< valid as long as the store
+  std::uint64_t reserved_bytes = 0;      ///< sum of the storages
+  std::uint64_t used_bytes = 0;          ///< of rows that are resident now
+  std::uint64_t resident_positions = 0;  ///< over all sequences and layers
 };
 
 /// What a store is; constant over its life.
 struct StoreLayout {
-  std::string_view kind;               ///< "ring", "flat"
-  const StoreConfig* config = nullptr; ///< owned by the store
-  std::uint64_t capabilities = 0;      ///< bits of trace::Capability
-  std::uint32_t max_runs = 1;          ///< most runs that one window can have
+  std::string_view kind;                ///< "ring", "flat"
+  const StoreConfig* config = nullptr;  ///< owned by the store
+  std::uint64_t capabilities = 0;       ///< bits of trace::Capability
+  std::uint32_t max_runs = 1;           ///< most runs that one window can have
 };
 
 /// Ids, ranges and layers come from scripts and foreign code: every call refuses nonsense instead of asserting.
@@ -144,7 +144,8 @@ class KvStore {
 };
 
 /// A refusal of `operation` with what was asked and what is held.
-[[nodiscard]] trace::Refused refuse(trace::Operation operation, RefusalCode reason, Range asked = {}, Extent held = {}) noexcept;
+[[nodiscard]] trace::Refused refuse(trace::Operation operation, RefusalCode reason, Range asked = {},
+                                    Extent held = {}) noexcept;
 
 /// Capacity that a chunk of `count` needs in a sliding layer once it is full (window keys + count - 1).
 [[nodiscard]] std::uint64_t chunk_capacity(const LayerGeometry& layer, std::uint32_t count) noexcept;

@@ -23,16 +23,24 @@ struct Source {
 };
 
 struct TracedOptions {
-  std::string_view name = "sut";        ///< as the script calls the store
-  std::size_t views_max = 16;           ///< windows held at one time
-  std::uint32_t queries_max = 1;        ///< queries of one attend
-  bool digest_windows = true;           ///< false: WindowRun digests are 0, "not given"
+  std::string_view name = "sut";  ///< as the script calls the store
+  std::size_t views_max = 16;     ///< windows held at one time, gathered ones included
+  std::uint32_t queries_max = 1;  ///< queries of one attend
+  bool digest_windows = true;     ///< false: WindowRun digests are 0, "not given"
 };
 
 /// Not thread-safe; one emitting thread. The store and the bus outlive it. Its destructor closes what is open and
-/// frees what was declared.
+/// frees what was declared. After construction it allocates nothing.
+///
+/// What a store returns is believed by nobody. Counts, ranges and slots are told as they are, however absurd, and left
+/// to the rules. Memory is read only where it is known: a window's rows count as far as they lie in a storage that the
+/// store declared, or in the room that it was given to copy into, aligned for their format; the rest of a run is told
+/// without digests and is seen by no kernel. A call that throws is told as a refusal: `no_memory` for std::bad_alloc,
+/// `corrupt` for anything else; so is one that refuses without a reason.
 class TracedStore {
  public:
+  /// Tells what the store is and what memory it declares. Throws trace::Error for a store without a valid
+  /// configuration.
   TracedStore(KvStore& store, trace::Bus& bus, trace::StoreIndex index, const TracedOptions& options = {});
   ~TracedStore();
   TracedStore(const TracedStore&) = delete;
@@ -41,20 +49,27 @@ class TracedStore {
   [[nodiscard]] const StoreConfig& config() const noexcept { return *layout_.config; }
   [[nodiscard]] StoreLayout layout() const noexcept { return layout_; }
   [[nodiscard]] trace::StoreIndex index() const noexcept { return index_; }
-  [[nodiscard]] Outcome<Extent> extent(SequenceId sequence, LayerIndex layer) const { return store_->extent(sequence, layer); }
+  [[nodiscard]] Outcome<Extent> extent(SequenceId sequence, LayerIndex layer) const {
+    return store_->extent(sequence, layer);
+  }
 
   Outcome<Done> append(SequenceId sequence, LayerIndex layer, const RowsIn& rows, Source source = {});
 
   /// Opens a window that is held until `close`. Refuses `no_memory` where views_max are open.
   Outcome<trace::ViewId> open(SequenceId sequence, LayerIndex layer, Range range);
+  /// The view is open (asserts).
   void close(trace::ViewId view);
+  /// The window as far as its rows may be read. The view is open (asserts).
   [[nodiscard]] const Window& window_of(trace::ViewId view) const;
 
-  /// Gathers an open window into one contiguous copy in `scope`: one adapter a plane, priced. The result is a view too.
+  /// Gathers an open window into one contiguous copy in `scope`: one adapter a plane, priced. The result is a view of
+  /// its own, which goes stale with the rows that it was copied from, and with the scope's reset. Refuses `stale`,
+  /// and `no_memory` where the scope has no room for both planes or views_max are open.
   Outcome<trace::ViewId> gather(trace::ViewId view, Scope& scope);
 
   /// Attends through `path` over an open window, after asking the store whether it is still valid (`stale`). `out`
-  /// [count][q_heads * head_dim]. One AttentionStep a query.
+  /// [count][q_heads * head_dim]; count is at most queries_max (asserts). One AttentionStep a query. Refuses
+  /// `unsupported` where the rows are not f32.
   Outcome<Done> attend(trace::ViewId view, const AttentionInput& input, const AttentionPath& path, std::span<float> out,
                        Source source = {});
 
@@ -66,20 +81,88 @@ class TracedStore {
   /// Tells a call that was never made because no store of this interface can do it (fork, save, middle evict, ...).
   Outcome<Done> refuse_unsupported(SequenceId sequence, trace::Operation operation);
 
-  /// Reads all resident rows of a sequence back and tells their digest, layer by layer.
+  /// Reads all resident rows of a sequence back and tells their digest, layer by layer. At the end of a run a sequence
+  /// that holds nothing is not told.
   void digest_state(SequenceId sequence, trace::DigestReason reason, std::uint32_t step = 0);
-  /// Tells the store's memory report as Reported events.
+  /// Tells the store's memory report as Reported events: "reserved-bytes", "used-bytes", "resident-positions".
   void report_memory();
 
  private:
+  struct Call;
   struct View;
-  // Private parts are the implementer's; see traced_store.cpp.
+  /// A storage that the store declared, with its id in the run.
+  struct Declaration {
+    std::uint64_t id = 0;
+    StorageUse use;
+  };
+  struct ReportNames {
+    trace::NameHash reserved_bytes = 0;
+    trace::NameHash used_bytes = 0;
+    trace::NameHash resident_positions = 0;
+  };
+
+  void reserve_rooms();
+  void declare_store();
+  void declare_storages();
+
+  /// Tells Called.
+  void begin(const Call& call);
+  /// Runs `body` in a measured region.
+  template <class T, class F>
+  Outcome<T> measured(Call& call, F&& body);
+  /// Tells RegionMeasured.
+  void end(const Call& call, RefusalCode outcome);
+  /// Tells the refusal, ends the call and reads the sequence back.
+  trace::Refused refused(const Call& call, trace::Refused refusal);
+
+  void tell_rows_given(const Call& call, const RowsIn& rows, Position first);
+  void tell_declared(const Call& call, const Declared& declared);
+  void tell_overwrites(const Call& call, const Appended& appended);
+  void tell_pieces(const Call& call, const RowsIn& rows, const Appended& appended);
+  void tell_copies(trace::Subject subject, trace::AdapterKind kind, trace::ViewId view, std::uint32_t rows,
+                   trace::Evidence evidence);
+  /// Returns the rows moved in the layer where most were.
+  std::uint32_t tell_moves(SequenceId sequence, std::span<const Moved> moved);
+  template <class F, class T>
+  Outcome<Done> edit(Call& call, F&& body, T&& tell);
+
+  [[nodiscard]] bool knows(SequenceId sequence, LayerIndex layer) const noexcept;
+  [[nodiscard]] Position& accepted(SequenceId sequence, LayerIndex layer) noexcept;
+  [[nodiscard]] Outcome<Extent> extent_or_refusal(SequenceId sequence, LayerIndex layer) const noexcept;
+  void digest_layer(SequenceId sequence, LayerIndex layer, Extent held, trace::DigestReason reason, std::uint32_t step);
+  [[nodiscard]] bool digest_rows(SequenceId sequence, LayerIndex layer, Extent held, trace::StateDigest& told);
+
+  [[nodiscard]] View* free_view() noexcept;
+  [[nodiscard]] View& find(trace::ViewId view);
+  [[nodiscard]] const View& find(trace::ViewId view) const;
+  /// Takes over what the store returned: keeps what may be read.
+  void admit(View& view, trace::Subject subject, const Window& window);
+  void admit_copy(View& copy, const View& from, std::span<const std::byte> k, std::span<const std::byte> v);
+  [[nodiscard]] Run readable_part(const View& view, const Run& run) const noexcept;
+  [[nodiscard]] std::uint64_t offset_of(const Run& run, LayerIndex layer) const noexcept;
+  void copy_rows(const View& from, std::span<std::byte> k, std::span<std::byte> v) const noexcept;
+  [[nodiscard]] Outcome<Done> validity(const View& view) const;
+  void tell_opened(View& view);
+  void tell_runs(View& view);
+  void tell_attention(const Call& call, bool gathered, trace::KernelKind kernel, std::span<const float> out,
+                      std::size_t row);
+
   KvStore* store_;
   trace::Bus* bus_;
   StoreLayout layout_;
   trace::StoreIndex index_;
   TracedOptions options_;
+  trace::Evidence evidence_;
+  ReportNames report_names_;
+  std::vector<Declaration> storages_;
   std::vector<View> views_;
+  std::vector<Visited> visited_;      ///< [queries_max]
+  std::vector<Position> accepted_;    ///< [sequence][layer]: end, as the accepted calls make it
+  std::vector<std::uint64_t> edits_;  ///< [sequence]: accepted edits
+  std::vector<std::uint32_t> moved_;  ///< [layer]: rows that an edit moved
+  std::vector<std::byte> state_k_;    ///< room to read rows back, a few at a time
+  std::vector<std::byte> state_v_;
+  std::uint64_t changes_ = 0;  ///< accepted appends and edits
 };
 
 }  // namespace kvwitness::core

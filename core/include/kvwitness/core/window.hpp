@@ -14,10 +14,10 @@ namespace kvwitness::core {
 struct Run {
   Position first = 0;
   std::uint32_t count = 0;
-  Slot slot = trace::kNoSlot;          ///< slot of the first row; kNoSlot for rows that were copied out
-  const std::byte* k = nullptr;        ///< first K row
+  Slot slot = trace::kNoSlot;    ///< slot of the first row; kNoSlot for rows that were copied out
+  const std::byte* k = nullptr;  ///< first K row
   const std::byte* v = nullptr;
-  std::size_t k_stride_bytes = 0;      ///< distance between K rows
+  std::size_t k_stride_bytes = 0;  ///< distance between K rows
   std::size_t v_stride_bytes = 0;
 
   [[nodiscard]] const std::byte* k_row(std::uint32_t i) const noexcept { return k + i * k_stride_bytes; }
@@ -31,7 +31,7 @@ struct Window {
   Range range;
   SequenceId sequence = 0;
   LayerIndex layer = 0;
-  std::uint64_t generation = 0;    ///< the store's count of changes when the window was opened
+  std::uint64_t generation = 0;  ///< the store's count of changes when the window was opened
   std::uint64_t copied_bytes = 0;
 };
 
@@ -43,6 +43,7 @@ class WindowScratch {
 
   [[nodiscard]] std::span<Run> runs() noexcept { return runs_; }
   [[nodiscard]] std::span<std::byte> rows() noexcept { return rows_; }
+  [[nodiscard]] std::span<const std::byte> rows() const noexcept { return rows_; }
 
  private:
   std::vector<Run> runs_;

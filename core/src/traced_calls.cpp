@@ -1,0 +1,309 @@
+#include "traced_call.hpp"
+
+#include "kvwitness/trace/digest.hpp"
+
+#include <algorithm>
+#include <limits>
+
+namespace kvwitness::core {
+
+using trace::Evidence;
+using trace::Operation;
+
+namespace {
+
+/// A refusal as it is told: what was asked is the seam's to say, and a reason there must be.
+trace::Refused told_refusal(trace::Refused refusal, Operation operation, Range asked, trace::ViewId view) noexcept {
+  const bool has_reason = refusal.reason > RefusalCode::none && refusal.reason <= RefusalCode::corrupt;
+  if (!has_reason) refusal.reason = RefusalCode::corrupt;
+  refusal.operation = operation;
+  refusal.asked_from = asked.from;
+  refusal.asked_to = asked.to;
+  refusal.view = view;
+  return refusal;
+}
+
+/// Position that the append put into a slot; kNoPosition where it names none.
+Position new_holder(std::span<const Piece> pieces, Slot slot) noexcept {
+  for (const Piece& piece : pieces)
+    if (slot >= piece.slot && slot - piece.slot < piece.count) return piece.first + (slot - piece.slot);
+  return trace::kNoPosition;
+}
+
+std::span<const std::byte> row_of(const float* rows, std::uint64_t index, std::uint64_t elements) noexcept {
+  return std::as_bytes(std::span(rows + index * elements, elements));
+}
+
+}  // namespace
+
+// ---- a call ---------------------------------------------------------------------------------------------------------
+
+void TracedStore::begin(const Call& call) {
+  trace::Called called{};
+  called.stream = call.source.stream;
+  called.operation = call.operation;
+  // An append names its rows by count; which positions they get is the store's to say.
+  const bool names_range = call.operation != Operation::append && call.operation != Operation::gather;
+  called.from = names_range ? call.asked.from : 0;
+  called.to = names_range ? call.asked.to : 0;
+  called.view = call.view;
+  called.count = call.count;
+  called.ordinal = call.source.ordinal;
+  bus_->emit(call.subject, called);
+}
+
+void TracedStore::end(const Call& call, RefusalCode outcome) {
+  trace::RegionMeasured told{};
+  told.allocations = call.seen.allocations;
+  told.bytes = call.seen.bytes;
+  told.operation = call.operation;
+  told.evidence = evidence_;
+  told.outcome = outcome;
+  told.faults =
+      static_cast<std::uint32_t>(std::min<std::uint64_t>(call.faults, std::numeric_limits<std::uint32_t>::max()));
+  bus_->emit(call.subject, told);
+}
+
+trace::Refused TracedStore::refused(const Call& call, trace::Refused refusal) {
+  const trace::Refused told = told_refusal(refusal, call.operation, call.asked, call.view);
+  bus_->emit(call.subject, told);
+  end(call, told.reason);
+  digest_state(call.subject.sequence, trace::DigestReason::after_refusal);
+  return told;
+}
+
+Outcome<Done> TracedStore::refuse_unsupported(SequenceId sequence, Operation operation) {
+  const Call call{.operation = operation, .subject = {index_, sequence, trace::kNoLayer}};
+  begin(call);
+  return refused(call, refuse(operation, RefusalCode::unsupported));
+}
+
+bool TracedStore::knows(SequenceId sequence, LayerIndex layer) const noexcept {
+  return sequence < config().sequences && layer < config().layers.size();
+}
+
+Position& TracedStore::accepted(SequenceId sequence, LayerIndex layer) noexcept {
+  return accepted_[std::size_t{sequence} * config().layers.size() + layer];
+}
+
+Outcome<Extent> TracedStore::extent_or_refusal(SequenceId sequence, LayerIndex layer) const noexcept {
+  return guarded<Extent>(Operation::none, [&] { return store_->extent(sequence, layer); });
+}
+
+// ---- appends --------------------------------------------------------------------------------------------------------
+
+Outcome<Done> TracedStore::append(SequenceId sequence, LayerIndex layer, const RowsIn& rows, Source source) {
+  const Position first = knows(sequence, layer) ? accepted(sequence, layer) : 0;
+  Call call{.operation = Operation::append,
+            .subject = {index_, sequence, layer},
+            .asked = {first, first + std::min(rows.count, trace::kNoPosition - first)},
+            .count = rows.count,
+            .source = source};
+  begin(call);
+  const auto appended = measured<Appended>(call, [&] { return store_->append(sequence, layer, rows); });
+  if (!appended) return refused(call, appended.refusal());
+  ++changes_;
+  // Rows for a layer that there is not have no length: what was accepted there can only be told as accepted.
+  if (knows(sequence, layer)) {
+    tell_rows_given(call, rows, first);
+    tell_declared(call, appended->declared);
+    tell_overwrites(call, *appended);
+    tell_pieces(call, rows, *appended);
+    accepted(sequence, layer) = call.asked.to;
+  }
+  end(call, RefusalCode::none);
+  return Done{};
+}
+
+void TracedStore::tell_rows_given(const Call& call, const RowsIn& rows, Position first) {
+  if (!bus_->active()) return;
+  const std::uint64_t elements = config().layers[call.subject.layer].kv_elements();
+  for (std::uint32_t i = 0; i < rows.count; i += 2) {
+    trace::RowDigests told{};
+    told.k0 = trace::row_digest(row_of(rows.k, i, elements), first + i);
+    told.v0 = trace::row_digest(row_of(rows.v, i, elements), first + i);
+    told.first = first + i;
+    told.count = std::min(2U, rows.count - i);
+    if (told.count == 2) {
+      told.k1 = trace::row_digest(row_of(rows.k, i + 1U, elements), first + i + 1);
+      told.v1 = trace::row_digest(row_of(rows.v, i + 1U, elements), first + i + 1);
+    }
+    bus_->emit(call.subject, told);
+  }
+}
+
+void TracedStore::tell_declared(const Call& call, const Declared& declared) {
+  if (declared.allocations == 0) return;
+  trace::Allocation told{};
+  told.storage = next_storage_id();
+  told.bytes = declared.bytes;
+  told.count = static_cast<std::uint32_t>(
+      std::min<std::uint64_t>(declared.allocations, std::numeric_limits<std::uint32_t>::max()));
+  told.scope = trace::ScopeKind::ambient;
+  told.origin = trace::Origin::heap;
+  told.evidence = Evidence::declared;
+  bus_->emit(call.subject, told);
+}
+
+void TracedStore::tell_overwrites(const Call& call, const Appended& appended) {
+  // A row overwrites one position at most; a store that names more pieces than that is told with one too many.
+  const std::size_t pieces = std::min<std::size_t>(appended.overwritten.size(), std::size_t{call.count} + 1);
+  for (const Piece& piece : appended.overwritten.first(pieces)) {
+    trace::Overwrite told{};
+    told.first = piece.first;
+    told.count = piece.count;
+    told.slot = piece.slot;
+    told.by = new_holder(appended.pieces.first(std::min<std::size_t>(appended.pieces.size(), call.count)), piece.slot);
+    bus_->emit(call.subject, told);
+  }
+}
+
+void TracedStore::tell_pieces(const Call& call, const RowsIn& rows, const Appended& appended) {
+  const auto held = extent_or_refusal(call.subject.sequence, call.subject.layer);
+  const LayerIndex layer = call.subject.layer;
+  const std::uint64_t row_bytes = config().layers[layer].kv_elements() * sizeof(float);
+  const std::size_t pieces = std::min<std::size_t>(appended.pieces.size(), std::size_t{call.count} + 1);
+  std::uint32_t row = 0;
+  for (const Piece& piece : appended.pieces.first(pieces)) {
+    trace::Append told{};
+    told.first = piece.first;
+    told.count = piece.count;
+    told.slot = piece.slot;
+    told.held_from = held ? held->window_start : trace::kNoPosition;
+    told.bytes = piece.count * (k_row_bytes(config(), layer) + v_row_bytes(config(), layer));
+    const std::uint32_t given = std::min(piece.count, rows.count - row);
+    if (bus_->active() && given == piece.count && given > 0) {
+      const auto* k = reinterpret_cast<const std::byte*>(rows.k) + row * row_bytes;
+      const auto* v = reinterpret_cast<const std::byte*>(rows.v) + row * row_bytes;
+      told.k_digest = trace::rows_digest(k, row_bytes, row_bytes, piece.first, given);
+      told.v_digest = trace::rows_digest(v, row_bytes, row_bytes, piece.first, given);
+    }
+    row += given;
+    bus_->emit(call.subject, told);
+  }
+}
+
+// ---- reads ----------------------------------------------------------------------------------------------------------
+
+Outcome<Done> TracedStore::read(SequenceId sequence, LayerIndex layer, Range range, const RowsOut& out) {
+  Call call{.operation = Operation::read, .subject = {index_, sequence, layer}, .asked = range};
+  begin(call);
+  const auto copied = measured<Copied>(call, [&] { return store_->read(sequence, layer, range, out); });
+  if (!copied) return refused(call, copied.refusal());
+  if (knows(sequence, layer)) {
+    const std::uint64_t k_row = k_row_bytes(config(), layer);
+    const std::uint64_t v_row = v_row_bytes(config(), layer);
+    tell_copies(call.subject, trace::AdapterKind::copy_read, 0, range.count(), Evidence::observed);
+    trace::ReadRows told{};
+    told.bytes = copied->bytes;
+    told.from = range.from;
+    told.to = range.to;
+    const bool has_rows = range.count() * k_row <= out.k.size() && range.count() * v_row <= out.v.size();
+    if (has_rows && bus_->active()) {
+      told.k_digest = trace::rows_digest(out.k.data(), k_row, k_row, range.from, range.count());
+      told.v_digest = trace::rows_digest(out.v.data(), v_row, v_row, range.from, range.count());
+    }
+    bus_->emit(call.subject, told);
+  }
+  end(call, RefusalCode::none);
+  return Done{};
+}
+
+void TracedStore::tell_copies(trace::Subject subject, trace::AdapterKind kind, trace::ViewId view, std::uint32_t rows,
+                              Evidence evidence) {
+  for (const Plane plane : {Plane::k, Plane::v}) {
+    const std::uint64_t row =
+        plane == Plane::k ? k_row_bytes(config(), subject.layer) : v_row_bytes(config(), subject.layer);
+    trace::AdapterInserted told{};
+    told.bytes_before = rows * row;
+    told.bytes_after = rows * row;
+    told.kind = kind;
+    told.plane = plane;
+    told.view = view;
+    told.evidence = evidence;
+    told.from_type = plane == Plane::k ? config().k_type : config().v_type;
+    told.to_type = told.from_type;
+    told.rows = rows;
+    bus_->emit(subject, told);
+  }
+}
+
+// ---- edits ----------------------------------------------------------------------------------------------------------
+
+std::uint32_t TracedStore::tell_moves(SequenceId sequence, std::span<const Moved> moved) {
+  std::uint64_t slots = 0;
+  for (const LayerGeometry& layer : config().layers) slots += layer.capacity;
+  std::fill(moved_.begin(), moved_.end(), 0U);
+  std::uint32_t most = 0;
+  // No edit moves a row twice; a store that names more moves than it has slots is told with one too many.
+  for (const Moved& one : moved.first(std::min<std::size_t>(moved.size(), slots + 1))) {
+    trace::Move told{};
+    told.from_position = one.from_position;
+    told.to_position = one.to_position;
+    told.from_slot = one.from_slot;
+    told.to_slot = one.to_slot;
+    told.count = one.count;
+    told.bytes = one.bytes;
+    bus_->emit({index_, sequence, one.layer}, told);
+    if (one.layer < moved_.size()) most = std::max(most, moved_[one.layer] += one.count);
+  }
+  return most;
+}
+
+/// `body` calls the store, `tell(edited, moved)` tells what it did and keeps the seam's own counts.
+template <class F, class T>
+Outcome<Done> TracedStore::edit(Call& call, F&& body, T&& tell) {
+  begin(call);
+  const auto edited = measured<Edited>(call, body);
+  if (!edited) return refused(call, edited.refusal());
+  const SequenceId sequence = call.subject.sequence;
+  ++changes_;
+  if (knows(sequence, 0)) ++edits_[sequence];
+  tell(*edited, tell_moves(sequence, edited->moved));
+  end(call, RefusalCode::none);
+  digest_state(sequence, trace::DigestReason::after_edit);
+  return Done{};
+}
+
+Outcome<Done> TracedStore::truncate(SequenceId sequence, Position to) {
+  Call call{.operation = Operation::truncate, .subject = {index_, sequence, trace::kNoLayer}, .asked = {0, to}};
+  const auto before = extent_or_refusal(sequence, 0);
+  return edit(
+      call, [&] { return store_->truncate(sequence, to); },
+      [&](const Edited& edited, std::uint32_t) {
+        trace::Truncate told{};
+        told.to = to;
+        told.old_end = before ? before->end : 0;
+        told.freed = edited.freed;
+        bus_->emit(call.subject, told);
+        for (LayerIndex layer = 0; knows(sequence, layer); ++layer) accepted(sequence, layer) = to;
+      });
+}
+
+Outcome<Done> TracedStore::evict(SequenceId sequence, Range range) {
+  Call call{.operation = Operation::evict, .subject = {index_, sequence, trace::kNoLayer}, .asked = range};
+  return edit(
+      call, [&] { return store_->evict(sequence, range); },
+      [&](const Edited& edited, std::uint32_t moved) {
+        trace::Evict told{};
+        told.from = range.from;
+        told.to = range.to;
+        told.freed = edited.freed;
+        told.moved = moved;
+        bus_->emit(call.subject, told);
+      });
+}
+
+Outcome<Done> TracedStore::clear(SequenceId sequence) {
+  Call call{.operation = Operation::clear, .subject = {index_, sequence, trace::kNoLayer}};
+  return edit(
+      call, [&] { return store_->clear(sequence); },
+      [&](const Edited& edited, std::uint32_t) {
+        trace::Clear told{};
+        told.freed = edited.freed;
+        bus_->emit(call.subject, told);
+        for (LayerIndex layer = 0; knows(sequence, layer); ++layer) accepted(sequence, layer) = 0;
+      });
+}
+
+}  // namespace kvwitness::core
