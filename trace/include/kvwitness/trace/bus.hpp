@@ -62,6 +62,8 @@ class Bus {
   /// What is still buffered is not handed to it: flush first.
   void unsubscribe(Subscriber& subscriber) noexcept;
   [[nodiscard]] bool active() const noexcept { return active_; }
+  /// Events that the buffer holds.
+  [[nodiscard]] std::size_t capacity() const noexcept { return options_.capacity; }
 
   template <class P>
   void emit(Subject subject, const P& payload) noexcept {
