@@ -170,7 +170,10 @@ CaseResult check_trace(const fs::path& file, const verify::JudgeOptions& options
   verify::Judge judge(result.claims, options);
   trace::Event event;
   while (reader.next(event)) judge.on_event(event);
-  if (!reader.end().complete) judge.note_incomplete(reader.end().why);
+  if (!reader.end().complete) {
+    result.incomplete = reader.end().why;
+    judge.note_incomplete(result.incomplete);
+  }
   result.verdict = judge.finish();
   result.seconds = watch.seconds();
   return result;

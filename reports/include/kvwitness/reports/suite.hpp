@@ -27,6 +27,7 @@ struct CaseResult {
   bool nondeterministic = false;
   double seconds = 0;
   std::filesystem::path trace;  ///< saved here; empty: not saved
+  std::string incomplete;       ///< why the trace that was checked does not tell the whole run; empty: it does
 };
 
 struct SuiteResult {

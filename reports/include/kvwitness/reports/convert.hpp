@@ -1,0 +1,16 @@
+/// From one saved form of a trace to another.
+#pragma once
+
+#include "kvwitness/trace/trace_file.hpp"
+
+#include <filesystem>
+
+namespace kvwitness::reports {
+
+/// Writes the events of `from` to `to` in the other saved form, losing nothing. A trace that was cut off gives its
+/// whole events, and the copy is as incomplete as the original. Throws trace::Error where either file cannot be used,
+/// or both are the same.
+trace::TraceEnd convert_trace(const std::filesystem::path& from, trace::TraceFormat format,
+                              const std::filesystem::path& to);
+
+}  // namespace kvwitness::reports

@@ -1,0 +1,61 @@
+#include "kvwitness/reports/explain.hpp"
+#include "kvwitness/reports/listing.hpp"
+#include "kvwitness/reports/text.hpp"
+#include "kvwitness/scenarios/mutants.hpp"
+
+#include "commands.hpp"
+#include "output.hpp"
+#include "selection_options.hpp"
+
+#include <unistd.h>
+
+namespace kvwitness::cli {
+namespace {
+
+struct ListOptions {
+  SelectionOptions selection;
+  bool stores = false;
+  bool rules = false;
+  bool json = false;
+};
+
+constexpr const char* kFooter = R"(Examples:
+  kvwitness list                       scenarios of the library, with title, tags, cases and requirements
+  kvwitness list --filter 'ring/*'     some of them
+  kvwitness list --stores              stores, also those that are wrong on purpose
+  kvwitness list --rules               rules
+  kvwitness list --json                for programs)";
+
+void write_list(const ListOptions& options, std::ostream& out, bool color) {
+  if (options.stores) {
+    const scenarios::StoreRegistry registry = scenarios::with_mutants(scenarios::product_stores());
+    options.json ? reports::write_stores_json(registry, out) : reports::write_stores(registry, out, color);
+  } else if (options.rules) {
+    options.json ? reports::write_rule_list_json(out) : reports::write_rule_list(out, color);
+  } else {
+    reports::SuiteOptions suite = suite_options(options.selection);
+    const std::vector<std::filesystem::path> paths = selected_paths(options.selection);
+    options.json ? reports::write_scenarios_json(paths, suite, out)
+                 : reports::write_scenarios(paths, suite, out, color);
+  }
+}
+
+}  // namespace
+
+void add_list(CLI::App& app, int& exit_code) {
+  const auto options = std::make_shared<ListOptions>();
+  CLI::App& command = *app.add_subcommand("list", "List scenarios, stores or rules");
+  add_selection_options(command, options->selection);
+  CLI::Option* stores = command.add_flag("--stores", options->stores, "Stores instead of scenarios");
+  command.add_flag("--rules", options->rules, "Rules instead of scenarios")->excludes(stores);
+  command.add_flag("--json", options->json, "As JSON");
+  command.footer(kFooter);
+  command.callback([options, &exit_code] {
+    Output output("-");
+    write_list(*options, output.stream(), reports::want_color(STDOUT_FILENO));
+    output.close();
+    exit_code = 0;
+  });
+}
+
+}  // namespace kvwitness::cli

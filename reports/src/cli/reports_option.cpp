@@ -1,0 +1,74 @@
+#include "reports_option.hpp"
+
+#include "kvwitness/reports/json.hpp"
+#include "kvwitness/reports/junit.hpp"
+#include "kvwitness/reports/text.hpp"
+#include "kvwitness/trace/error.hpp"
+
+#include <unistd.h>
+
+namespace kvwitness::cli {
+
+std::pair<std::string, std::string> name_and_value(const std::string& text, const std::string& option) {
+  const std::size_t cut = text.find('=');
+  if (cut == std::string::npos || cut == 0) throw trace::Error(option + " takes NAME=VALUE, not '" + text + "'");
+  return {text.substr(0, cut), text.substr(cut + 1)};
+}
+
+Reports::Reports(const std::vector<std::string>& wanted) {
+  for (const std::string& one : wanted) {
+    const auto [format, file] = name_and_value(one, "--report");
+    if (format != "text" && format != "json" && format != "junit" && format != "perfetto") {
+      throw trace::Error("unknown report format '" + format + "'; there are text, json, junit and perfetto");
+    }
+    auto output = std::make_unique<Output>(file);
+    if (output->is_standard()) {
+      if (standard_taken_) throw trace::Error("only one report can go to standard output");
+      standard_taken_ = true;
+    }
+    if (format == "perfetto") {
+      auto writer = std::make_unique<reports::PerfettoWriter>(output->stream());
+      timelines_.push_back({std::move(output), std::move(writer)});
+    } else {
+      reports_.push_back({format, std::move(output)});
+    }
+  }
+}
+
+void Reports::add_case(const reports::CaseResult& done) {
+  if (done.trace.empty()) return;
+  for (Timeline& timeline : timelines_) timeline.writer->add_trace(done.trace, done.verdict);
+}
+
+void Reports::finish(const reports::SuiteResult& result,
+                     const std::function<void(const reports::SuiteResult&, std::ostream&, bool)>& fallback) {
+  for (Timeline& timeline : timelines_) {
+    timeline.writer->finish();
+    timeline.output->close();
+  }
+  for (Report& report : reports_) {
+    std::ostream& out = report.output->stream();
+    const bool color = report.output->is_standard() && reports::want_color(STDOUT_FILENO);
+    if (report.format == "text") reports::write_text(result, out, {.color = color});
+    if (report.format == "json") reports::write_json(result, out);
+    if (report.format == "junit") reports::write_junit(result, out);
+    report.output->close();
+  }
+  if (standard_taken_) return;
+  Output standard("-");
+  fallback(result, standard.stream(), reports::want_color(STDOUT_FILENO));
+  standard.close();
+}
+
+void add_report_option(CLI::App& command, std::vector<std::string>& wanted) {
+  command
+      .add_option(
+          "--report", wanted,
+          "FORMAT=FILE: text, json, junit or perfetto; FILE - is standard output. May be repeated. Without one on "
+          "standard output the text for people goes there")
+      ->type_name("FORMAT=FILE")
+      ->take_all()
+      ->expected(1);
+}
+
+}  // namespace kvwitness::cli
