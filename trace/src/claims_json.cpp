@@ -237,7 +237,7 @@ class DoubledKeys {
 
 }  // namespace
 
-json parse_strict(std::string_view text, const std::string& what) {
+json parse_strict(std::string_view text) {
   DoubledKeys doubled;
   try {
     return json::parse(text, [&doubled](int, json::parse_event_t event, json& parsed) {
@@ -245,9 +245,9 @@ json parse_strict(std::string_view text, const std::string& what) {
       return true;
     });
   } catch (const json::parse_error& error) {
-    throw Error(Location{what, {}, {}, error.byte > 0 ? error.byte - 1 : 0}, "this is not JSON");
+    throw Error(Location{{}, {}, {}, error.byte > 0 ? error.byte - 1 : 0}, "this is not JSON");
   } catch (const json::exception&) {
-    throw Error(Location{what, {}, {}, {}}, "holds a number that no double can hold");
+    throw Error("a number is more than a double can hold");
   }
 }
 
@@ -298,7 +298,7 @@ std::string claims_to_json(const Claims& claims) {
 }
 
 Claims claims_from_json(std::string_view text) {
-  return claims_from(parse_strict(text, "claims"), "claims");
+  return claims_from(parse_strict(text), "claims");
 }
 
 std::uint64_t claims_digest(const Claims& claims) {

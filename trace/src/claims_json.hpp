@@ -10,7 +10,7 @@
 namespace kvwitness::trace {
 
 /// Parses JSON and refuses doubled keys. Throws Error with the byte offset in `text`.
-[[nodiscard]] nlohmann::json parse_strict(std::string_view text, const std::string& what);
+[[nodiscard]] nlohmann::json parse_strict(std::string_view text);
 
 /// `at` is the path of `json` for messages ("claims"). Throws Error naming the key.
 [[nodiscard]] Claims claims_from(const nlohmann::json& json, const std::string& at);

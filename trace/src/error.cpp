@@ -19,6 +19,6 @@ std::string located(const Location& where, const std::string& message) {
 }  // namespace
 
 Error::Error(Location location, const std::string& message)
-    : std::runtime_error(located(location, message)), location_(std::move(location)) {}
+    : std::runtime_error(located(location, message)), location_(std::move(location)), message_(message) {}
 
 }  // namespace kvwitness::trace

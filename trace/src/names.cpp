@@ -1,7 +1,10 @@
 #include "kvwitness/trace/names.hpp"
 
+#include "json_text.hpp"
 #include "kvwitness/trace/digest.hpp"
 #include "kvwitness/trace/error.hpp"
+
+#include <span>
 
 namespace kvwitness::trace {
 
@@ -14,9 +17,12 @@ NameHash hash_name(std::string_view text) noexcept {
 NameHash NameTable::intern(std::string_view text) {
   const NameHash hash = hash_name(text);
   if (hash == 0) return 0;
-  const auto [entry, is_new] = texts_.try_emplace(hash, text);
-  if (!is_new && entry->second != text)
-    throw Error("the names '" + entry->second + "' and '" + std::string(text) + "' have the same hash; rename one");
+  if (const auto found = texts_.find(hash); found != texts_.end()) {
+    if (found->second == text) return hash;
+    throw Error("the names '" + found->second + "' and '" + std::string(text) + "' have the same hash; rename one");
+  }
+  if (!is_utf8(text)) throw Error("a name is not UTF-8, so that no trace could be saved with it");
+  texts_.emplace(hash, text);
   return hash;
 }
 

@@ -20,13 +20,16 @@ struct Location {
 /// Thrown while loading only. `what()` starts with the location: `file:line:column: ` or `file: byte N: `.
 class Error : public std::runtime_error {
  public:
-  explicit Error(const std::string& message) : std::runtime_error(message) {}
+  explicit Error(const std::string& message) : std::runtime_error(message), message_(message) {}
   Error(Location location, const std::string& message);
 
   [[nodiscard]] const Location& location() const noexcept { return location_; }
+  /// What `what()` says behind the location.
+  [[nodiscard]] const std::string& message() const noexcept { return message_; }
 
  private:
   Location location_;
+  std::string message_;
 };
 
 }  // namespace kvwitness::trace

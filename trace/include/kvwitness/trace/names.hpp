@@ -15,7 +15,7 @@ namespace kvwitness::trace {
 /// Interned texts of a run. Interning allocates, so it is done while loading, never inside a step.
 class NameTable {
  public:
-  /// Throws Error when another text has the same hash.
+  /// Throws Error when another text has the same hash, or the text is not UTF-8.
   NameHash intern(std::string_view text);
   /// Empty where the hash was never interned (or is 0).
   [[nodiscard]] std::string_view text(NameHash hash) const noexcept;

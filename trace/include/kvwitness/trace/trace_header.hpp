@@ -23,7 +23,8 @@ struct TraceHeader {
 /// `{"kvwitness":"trace","version":1,"producer":…,"clock":…,"claims":{…}}`, without a newline. Throws Error where a
 /// text is not UTF-8 or a tolerance is not finite.
 [[nodiscard]] std::string header_to_json(const TraceHeader& header);
-/// Throws Error, located in `file`, where this is not the header of a trace or of a version newer than this reader.
-[[nodiscard]] TraceHeader header_from_json(std::string_view json, const std::string& file);
+/// Throws Error where this is not the header of a trace, or of a version newer than this reader; located in `file`, in
+/// which the JSON starts at `byte`.
+[[nodiscard]] TraceHeader header_from_json(std::string_view json, const std::string& file, std::uint64_t byte = 0);
 
 }  // namespace kvwitness::trace
