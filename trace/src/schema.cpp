@@ -11,8 +11,8 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-Json reference(std::string_view definition) { return {{"$ref", "#/definitions/" + std::string(definition)}}; }
-  return {{"$ref", std::string("#/definitions/") + definition}};
+Json reference(std::string_view definition) {
+  return {{"$ref", "#/definitions/" + std::string(definition)}};
 }
 
 Json integer_up_to(std::uint64_t most) {
