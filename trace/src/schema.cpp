@@ -212,8 +212,9 @@ std::string trace_schema_json() {
   std::string out = schema.dump(1);
   out.resize(out.size() - 2);
   out += ",\n \"definitions\": {";
+  const Json all = definitions();
   const char* separator = "\n";
-  for (const auto& [name, definition] : definitions().items()) {
+  for (const auto& [name, definition] : all.items()) {
     out += separator + ("  " + Json(name).dump() + ": " + definition.dump());
     separator = ",\n";
   }
