@@ -7,7 +7,18 @@ namespace kvwitness::verify {
 
 std::span<const Rule> all_rules() {
   // In the order of their ids; a line a rule.
-  static const std::vector<Rule> rules{};
+  static const std::vector<Rule> rules{
+      expected_outcome_rule(),
+      legal_refused_rule(),
+      numeric_oracle_rule(),
+      position_order_rule(),
+      refusal_unchanged_rule(),
+      resident_set_rule(),
+      same_output_rule(),
+      stale_refusal_rule(),
+      visible_set_rule(),
+      window_exact_rule(),
+  };
   return rules;
 }
 

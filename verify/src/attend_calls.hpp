@@ -1,0 +1,53 @@
+/// Which attention a query belongs to, and which keys it may see.
+#pragma once
+
+#include "kvwitness/verify/checker.hpp"
+#include "kvwitness/verify/model.hpp"
+
+#include <cstdint>
+#include <optional>
+#include <vector>
+
+namespace kvwitness::verify {
+
+/// One call of attend.
+struct AttendCall {
+  SequenceId sequence = trace::kNoSequence;
+  LayerIndex layer = trace::kNoLayer;
+  trace::NameHash stream = 0;  ///< of the queries
+  std::uint32_t ordinal = 0;   ///< of the first query
+  Range queries;
+  ViewId view = 0;
+  Range view_range;
+  /// Through a view that the script chose and held. Any other attention has to see its whole window.
+  bool is_by_choice = false;
+};
+
+/// Remembers the last attend of each store, also while its outputs are told after it.
+class AttendCalls {
+ public:
+  void on(const trace::StepBegin& step, const Event& event) noexcept;
+  void on(const trace::Called& called, const Event& event, const Moment& moment);
+  /// Null where the store's last call was none.
+  [[nodiscard]] const AttendCall* last(StoreIndex store) const noexcept;
+
+ private:
+  struct OfStore {
+    std::optional<AttendCall> attend;
+    bool gathers_held_view = false;  ///< the last call gathered one
+  };
+  [[nodiscard]] bool is_held(const ViewModel* view) const noexcept;
+
+  trace::Operation step_ = trace::Operation::none;
+  std::uint64_t step_number_ = 0;
+  std::vector<OfStore> stores_;
+};
+
+/// Window that bounds attention in a layer: the declared one; a layer that slides without one sees what it holds.
+[[nodiscard]] trace::WindowSize window_of(const trace::LayerDeclared& layer) noexcept;
+
+/// Keys that `query` sees: [window_low, query], as far as they are held (or lie in the view that the script chose).
+[[nodiscard]] Range lawful_keys(const trace::LayerDeclared& layer, const LayerModel& rows, const AttendCall& call,
+                                Position query) noexcept;
+
+}  // namespace kvwitness::verify

@@ -1,0 +1,54 @@
+/// What several rules ask of a call.
+#pragma once
+
+#include "kvwitness/trace/event_table.hpp"
+#include "kvwitness/verify/checker.hpp"
+#include "kvwitness/verify/model.hpp"
+
+#include <fmt/format.h>
+
+#include <string>
+
+namespace kvwitness::verify {
+
+/// The call that this event ended; null where it ends none (the region of a whole token, a store unknown to the model).
+[[nodiscard]] inline const CallModel* ended_call(const trace::RegionMeasured& region, const Event& event,
+                                                 const Moment& moment) noexcept {
+  const StoreModel* store = moment.model.store(event.store);
+  if (store == nullptr || store->call.number == 0) return nullptr;
+  const CallModel& call = store->call;
+  return region.operation == call.called.operation && event.sequence == call.sequence ? &call : nullptr;
+}
+
+[[nodiscard]] inline RefusalCode outcome_of(const CallModel& call) noexcept {
+  return call.refused ? call.refused->reason : RefusalCode::none;
+}
+
+/// "done", "refused: evicted"
+[[nodiscard]] inline std::string outcome_text(RefusalCode code) {
+  return code == RefusalCode::none ? "done" : fmt::format("refused: {}", trace::to_text(code));
+}
+
+/// True where the call was done although every lawful answer refuses it.
+[[nodiscard]] inline bool is_unlawfully_done(const CallModel& call) noexcept {
+  return !call.refused && !call.law.allows(RefusalCode::none);
+}
+
+/// "[3, 7)"
+[[nodiscard]] inline std::string to_text(Range range) {
+  return fmt::format("[{}, {})", range.from, range.to);
+}
+
+/// What the trace left out stands in the way of a pass.
+inline void make_inconclusive(RuleVerdict& verdict, const std::string& note) {
+  verdict.status = Status::inconclusive;
+  verdict.note += (verdict.note.empty() ? "" : "; ") + note;
+}
+
+/// True where the rows of a layer lie in memory as they were given, so that digests of both can be compared.
+[[nodiscard]] inline bool keeps_rows_as_given(const StoreModel& store, LayerIndex layer) noexcept {
+  return layer < store.formats.size() && store.formats[layer].k_type == trace::DType::f32 &&
+         store.formats[layer].v_type == trace::DType::f32;
+}
+
+}  // namespace kvwitness::verify

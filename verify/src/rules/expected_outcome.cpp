@@ -1,0 +1,82 @@
+#include "rules/calls.hpp"
+#include "rules/rules.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <vector>
+
+namespace kvwitness::verify {
+namespace {
+
+using Reads = Payloads<trace::Expected, trace::Called, trace::RegionMeasured, trace::StepEnd>;
+
+constexpr RuleInfo kInfo{
+    .id = "expected-outcome",
+    .level = Level::must,
+    .says = "Each call of a script has the outcome that the script expects; where it says nothing, it is done.",
+    .formula =
+        "for each call c of a scripted run: outcome(c) = expected(c), expected(c) = ok where the script is silent; "
+        "each expectation meets its call within its step",
+    .witness = "a call of a script, or a call that an expectation stands before",
+    .faults =
+        "legal-refused (huggingface/transformers#27548), rollback-past-wrap (ml-explore/mlx-lm#1512, "
+        "ml-explore/mlx-lm#1427), bulk-append-overwrite (pytorch/executorch#20346)",
+    .reads = Reads::kTypes,
+};
+
+constexpr std::size_t kPendingMax = 1024;  // a script expects once a step; only a broken trace gets here
+
+class ExpectedOutcome final : public RuleChecker<ExpectedOutcome, kInfo, Reads> {
+ public:
+  void on(const trace::Expected& expected, const Event& event, const Moment& /*moment*/) {
+    if (pending_.size() < kPendingMax) pending_.push_back({event, expected});
+  }
+
+  void on(const trace::Called& called, const Event& event, const Moment& /*moment*/) {
+    std::erase_if(pending_, [&](const Pending& pending) {
+      return pending.expected.operation == called.operation && is_same_sequence(pending.event, event);
+    });
+  }
+
+  void on(const trace::RegionMeasured& region, const Event& event, const Moment& moment) {
+    const CallModel* call = ended_call(region, event, moment);
+    const bool is_scripted = !moment.claims.steps.empty();
+    if (call == nullptr || (!call->expected && !is_scripted)) return;
+    meet();
+    const RefusalCode expected = call->expected ? call->expected->outcome : RefusalCode::none;
+    if (outcome_of(*call) == expected) return;
+    violate(event, moment, fmt::format("{} {}", to_text(region.operation), outcome_text(expected)),
+            outcome_text(outcome_of(*call)), call->number);
+  }
+
+  void on(const trace::StepEnd& /*step*/, const Event& event, const Moment& moment) {
+    std::erase_if(pending_, [&](const Pending& pending) {
+      if (!is_same_sequence(pending.event, event)) return false;
+      meet();
+      violate(event, moment,
+              fmt::format("{} {}", to_text(pending.expected.operation), outcome_text(pending.expected.outcome)),
+              "the call was never made", pending.event.number);
+      return true;
+    });
+  }
+
+ private:
+  struct Pending {
+    Event event;
+    trace::Expected expected;
+  };
+  static bool is_same_sequence(const Event& a, const Event& b) noexcept {
+    return a.store == b.store && a.sequence == b.sequence;
+  }
+
+  std::vector<Pending> pending_;
+};
+
+}  // namespace
+
+const Rule& expected_outcome_rule() {
+  return rule_of<ExpectedOutcome>();
+}
+
+}  // namespace kvwitness::verify

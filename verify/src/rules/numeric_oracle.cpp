@@ -1,0 +1,146 @@
+#include "compare.hpp"
+#include "kvwitness/trace/digest.hpp"
+#include "output_rows.hpp"
+#include "rules/calls.hpp"
+#include "rules/rules.hpp"
+#include "stream_rows.hpp"
+
+#include <fmt/format.h>
+
+#include <array>
+#include <cmath>
+#include <cstddef>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+namespace kvwitness::verify {
+namespace {
+
+using Reads = Payloads<trace::StepBegin, trace::Called, trace::TensorRecorded, trace::TensorValues>;
+
+constexpr RuleInfo kInfo{
+    .id = "numeric-oracle",
+    .level = Level::must,
+    .says =
+        "Each recorded output is, within the error of f32, what attention in double over the rows of its window gives.",
+    .formula =
+        "|out - sum_i w_i v_i / sum_i w_i| <= bound, w_i = exp(s_i - max s), s_i = cap(scale q.k_i), i over the "
+        "lawful window, q, k, v from the streams; bound by running error analysis, or the tolerance asked for (by "
+        "bits: the bound). NaN only where the oracle has NaN",
+    .witness = "an output whose values were told and whose rows come from streams",
+    .faults =
+        "degenerate-softmax (flagos-ai/FlagAttention#25, flashinfer-ai/flashinfer#363), masked-garbage-leak "
+        "(Dao-AILab/flash-attention#2374, vllm-project/vllm#53628, flashinfer-ai/flashinfer#941), "
+        "window-not-applied (sgl-project/sglang#11634), mask-coordinates (huggingface/transformers#32522)",
+    .reads = Reads::kTypes,
+};
+
+class NumericOracle final : public RuleChecker<NumericOracle, kInfo, Reads> {
+ public:
+  NumericOracle(const trace::RuleRequest& request, const trace::Claims& claims)
+      : tolerance_(request.tolerance), streams_(claims) {}
+
+  void on(const trace::StepBegin& step, const Event& event, const Moment& /*moment*/) { outputs_.on(step, event); }
+  void on(const trace::Called& called, const Event& event, const Moment& moment) { outputs_.on(called, event, moment); }
+  void on(const trace::TensorRecorded& recorded, const Event& event, const Moment& /*moment*/) {
+    outputs_.on(recorded, event);
+  }
+
+  void on(const trace::TensorValues& values, const Event& /*event*/, const Moment& moment) {
+    const std::optional<OutputRow> row = outputs_.on(values);
+    if (!row) return;
+    if (!recompute(*row, moment)) {
+      ++not_recomputable_;
+      return;
+    }
+    meet();
+    judge(*row, moment);
+  }
+
+ private:
+  /// Fills expected_ and bound_; false where a row comes from no stream, or is no longer held.
+  bool recompute(const OutputRow& row, const Moment& moment) {
+    const std::optional<OutputLayer> layer = layer_of(row, moment.model);
+    const trace::StreamSpec* queries = streams_.find(row.call.stream);
+    if (!layer || queries == nullptr) return false;
+    const bool is_lossy = layer->format.k_type != trace::DType::f32 || layer->format.v_type != trace::DType::f32;
+    if (is_lossy && tolerance_.by == trace::Comparison::bits) return false;
+    const Position query = row.recorded.position;
+    const Range keys = lawful_keys(layer->declared, layer->rows, row.call, query);
+    RowsWanted wanted{row.event.store, row.event.sequence, row.event.layer, trace::Plane::k,
+                      layer->shape.kv_elements()};
+    const auto k = streams_.rows(layer->rows, wanted, keys);
+    wanted.plane = trace::Plane::v;
+    const auto v = k ? streams_.rows(layer->rows, wanted, keys) : std::nullopt;
+    if (!v) return false;
+    query_.resize(layer->shape.q_elements());
+    const std::uint32_t ordinal = row.call.ordinal + (query - row.call.queries.from);
+    trace::fill_row(*queries, {trace::Plane::q, row.event.layer, ordinal}, query_);
+    expected_.resize(query_.size());
+    bound_.resize(query_.size());
+    const OracleKeys piece{*k, *v};
+    oracle_.attend(layer->shape, query_, std::span(&piece, 1), expected_, bound_);
+    keys_ = keys;
+    return true;
+  }
+
+  void judge(const OutputRow& row, const Moment& moment) {
+    if (row.recorded.digest != 0 && trace::values_digest(row.values) != row.recorded.digest) {
+      violate(row.event, moment, fmt::format("values with the digest of the row, {:#x}", row.recorded.digest),
+              fmt::format("digest {:#x}", trace::values_digest(row.values)));
+    }
+    const std::optional<std::string> found =
+        tolerance_.by == trace::Comparison::bits ? beyond_bound(row.values) : beyond_tolerance(row.values);
+    if (!found) return;
+    violate(row.event, moment,
+            fmt::format("attention of query {} over keys {}, in double", row.recorded.position, to_text(keys_)),
+            *found);
+  }
+
+  std::optional<std::string> beyond_bound(std::span<const float> values) const {
+    for (std::size_t i = 0; i < values.size(); ++i) {
+      const auto value = static_cast<double>(values[i]);
+      const bool is_same = std::isnan(expected_[i])
+                               ? std::isnan(value)
+                               : value == expected_[i] || std::abs(value - expected_[i]) <= bound_[i];
+      if (!is_same)
+        return fmt::format("element {}: {:.9g} instead of {:.9g}, {:.3g} off, at most {:.3g}", i, value, expected_[i],
+                           std::abs(value - expected_[i]), bound_[i]);
+    }
+    return std::nullopt;
+  }
+
+  std::optional<std::string> beyond_tolerance(std::span<const float> values) const {
+    const std::vector<float> rounded(expected_.begin(), expected_.end());
+    return difference(values, rounded, tolerance_);
+  }
+
+  void on_end(const Moment& /*moment*/, RuleVerdict& verdict) override {
+    const std::uint64_t left_out = not_recomputable_ + outputs_.unattributed();
+    if (left_out == 0) return;
+    make_inconclusive(
+        verdict, fmt::format("{} outputs could not be recomputed: their rows come from no stream of the claims, are no "
+                             "longer held or lossy, or no attend came before them",
+                             left_out));
+  }
+
+  trace::Tolerance tolerance_;
+  StreamRows streams_;
+  OutputRows outputs_;
+  AttentionOracle oracle_;
+  std::vector<float> query_;
+  std::vector<double> expected_;
+  std::vector<double> bound_;
+  Range keys_;
+  std::uint64_t not_recomputable_ = 0;
+};
+
+}  // namespace
+
+const Rule& numeric_oracle_rule() {
+  return rule_of<NumericOracle>();
+}
+
+}  // namespace kvwitness::verify

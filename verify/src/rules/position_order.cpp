@@ -1,0 +1,165 @@
+#include "rules/calls.hpp"
+#include "rules/rules.hpp"
+#include "rules/whose_rows.hpp"
+
+#include <fmt/format.h>
+
+#include <cstdint>
+#include <string>
+
+namespace kvwitness::verify {
+namespace {
+
+using Reads =
+    Payloads<trace::RegionMeasured, trace::WindowOpened, trace::WindowRun, trace::ReadRows, trace::StateDigest>;
+
+constexpr RuleInfo kInfo{
+    .id = "position-order",
+    .level = Level::must,
+    .says =
+        "A window's runs ascend, adjoin and cover exactly the range asked for, and the rows in them are the ones of "
+        "their positions.",
+    .formula =
+        "runs(w) = [a0, a1), [a1, a2), ... [an, b) with a0 = from, b = to; for each run: digest(rows) = sum over its "
+        "positions p of digest(row given at p, p); the same for read and for state read back; a range that is not "
+        "held is not handed out",
+    .witness = "a run, a read or a state read back whose digests could be compared",
+    .faults =
+        "ring-wrap-index (ml-explore/mlx-examples#1093, ml-explore/mlx-examples#1014, awslabs/keys_values#140, "
+        "ollama/ollama#14912), cursor-count-confusion (ml-explore/mlx-lm#1116), stale-slot-visible "
+        "(huggingface/transformers#45940), offset-overflow (vllm-project/vllm#47671), position-past-table "
+        "(tenstorrent/tt-metal#45193), multi-sequence-interference (ikawrakow/ik_llama.cpp#2186)",
+    .reads = Reads::kTypes,
+};
+
+class PositionOrder final : public RuleChecker<PositionOrder, kInfo, Reads> {
+ public:
+  void on(const trace::WindowOpened& opened, const Event& event, const Moment& moment) {
+    progress_ = {event.store, opened.view, {opened.from, opened.to}, opened.from, true};
+    const StoreModel* store = moment.model.store(event.store);
+    if (store == nullptr || store->call.number == 0 || store->call.ended) return;
+    const Range asked = asked_of(store->call, moment.model);
+    if (asked == progress_.range) return;
+    violate(event, moment, fmt::format("a window of {}", to_text(asked)),
+            fmt::format("a window of {}", to_text(progress_.range)), store->call.number);
+  }
+
+  void on(const trace::WindowRun& run, const Event& event, const Moment& moment) {
+    const ViewModel* view = moment.model.view(run.view);
+    if (view == nullptr) return;
+    const bool continues = progress_.is_open && progress_.view == run.view;
+    if (!continues) progress_ = {event.store, run.view, view->range, view->range.from, true};
+    follow(run, event, moment);
+    const Range range{run.first, run.first + run.count};
+    if (run.count == 0 || range.to < range.from || view->stale_since) return;
+    judge({event.store, event.sequence, event.layer, range, run.k_digest}, run.v_digest, event, moment);
+  }
+
+  void on(const trace::ReadRows& read, const Event& event, const Moment& moment) {
+    const StoreModel* store = moment.model.store(event.store);
+    const Range range{read.from, read.to};
+    if (store == nullptr || range.empty()) return;
+    const Range asked{store->call.called.from, store->call.called.to};
+    if (asked != range) {
+      violate(event, moment, fmt::format("rows of {}", to_text(asked)), fmt::format("rows of {}", to_text(range)),
+              store->call.number);
+    }
+    judge({event.store, event.sequence, event.layer, range, read.k_digest}, read.v_digest, event, moment);
+  }
+
+  void on(const trace::StateDigest& state, const Event& event, const Moment& moment) {
+    const bool compares =
+        state.reason == trace::DigestReason::compare_left || state.reason == trace::DigestReason::compare_right;
+    const LayerModel* layer = moment.model.layer(event.store, event.sequence, event.layer);
+    const Range range{state.from, state.to};
+    if (compares || layer == nullptr || range.empty() || range != layer->held()) return;  // ranges: resident-set
+    judge({event.store, event.sequence, event.layer, range, state.k_digest}, state.v_digest, event, moment);
+  }
+
+  void on(const trace::RegionMeasured& region, const Event& event, const Moment& moment) {
+    const CallModel* call = ended_call(region, event, moment);
+    if (call == nullptr) return;
+    const bool hands_out = region.operation == trace::Operation::window || region.operation == trace::Operation::read;
+    if (hands_out && is_unlawfully_done(*call)) {
+      const Range asked{call->called.from, call->called.to};
+      violate(event, moment,
+              fmt::format("{} of {} {}", to_text(region.operation), to_text(asked), outcome_text(call->law.code)),
+              "done, with rows that are not the ones of those positions", call->number);
+    }
+    if (!progress_.is_open || progress_.store != event.store) return;
+    progress_.is_open = false;
+    if (progress_.next == progress_.range.to || progress_.range.empty()) return;
+    violate(event, moment, fmt::format("runs of view {} up to position {}", progress_.view, progress_.range.to),
+            fmt::format("they end at {}", progress_.next), call->number);
+  }
+
+ private:
+  /// How far the runs of a view were told.
+  struct Progress {
+    StoreIndex store = trace::kNoStore;
+    ViewId view = 0;
+    Range range;
+    std::uint64_t next = 0;
+    bool is_open = false;
+  };
+
+  static Range asked_of(const CallModel& call, const Model& model) {
+    const ViewModel* gathered =
+        call.called.operation == trace::Operation::gather ? model.view(call.called.view) : nullptr;
+    return gathered != nullptr ? gathered->range : Range{call.called.from, call.called.to};
+  }
+
+  void follow(const trace::WindowRun& run, const Event& event, const Moment& moment) {
+    const std::uint64_t expected = progress_.next;
+    progress_.next = std::uint64_t{run.first} + run.count;
+    if (run.first == expected && run.count > 0 && progress_.next <= progress_.range.to) return;
+    const std::string_view how = run.count == 0          ? " is empty"
+                                 : run.first < expected  ? " tells positions again"
+                                 : run.first == expected ? " goes on past the window"
+                                                         : " leaves positions out";
+    violate(event, moment, fmt::format("a run from position {} within {}", expected, to_text(progress_.range)),
+            fmt::format("run [{}, {}){}", run.first, progress_.next, how));
+  }
+
+  void judge(const FoundRows& found, std::uint64_t v_digest, const Event& event, const Moment& moment) {
+    const StoreModel* store = moment.model.store(found.store);
+    const LayerModel* layer = moment.model.layer(found.store, found.sequence, found.layer);
+    const bool is_held = layer != nullptr && found.range.from >= layer->start() && found.range.to <= layer->end();
+    if (!is_held) return;  // handed out against the law: told above
+    const auto given = layer->digests(found.range);
+    if (!given || found.k_digest == 0 || v_digest == 0 || !keeps_rows_as_given(*store, found.layer)) {
+      ++not_given_;
+      return;
+    }
+    meet();
+    if (given->k == found.k_digest && given->v == v_digest) return;
+    violate(event, moment, fmt::format("the rows of {}: k {:#x}, v {:#x}", to_text(found.range), given->k, given->v),
+            fmt::format("{}: k {:#x}, v {:#x}", explain(found, given->k, moment), found.k_digest, v_digest),
+            layer->find(found.range.to - 1)->epoch);
+  }
+
+  /// The search is for the violations that are shown.
+  std::string explain(const FoundRows& found, std::uint64_t k_given, const Moment& moment) const {
+    if (k_given == found.k_digest) return "its K rows with other V rows";
+    if (shown().size() == kViolationsKept) return "other rows";
+    return whose_rows(found, moment.model, moment.claims);
+  }
+
+  void on_end(const Moment& /*moment*/, RuleVerdict& verdict) override {
+    if (not_given_ == 0) return;
+    make_inconclusive(
+        verdict, fmt::format("digests of {} runs or reads were not given, or the rows are stored in another format",
+                             not_given_));
+  }
+
+  Progress progress_;
+  std::uint64_t not_given_ = 0;
+};
+
+}  // namespace
+
+const Rule& position_order_rule() {
+  return rule_of<PositionOrder>();
+}
+
+}  // namespace kvwitness::verify
