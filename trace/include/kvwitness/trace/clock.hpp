@@ -8,8 +8,8 @@
 namespace kvwitness::trace {
 
 /// Reads time in nanoseconds, from an arbitrary start. `tsc` is the processor's time-stamp counter, scaled by a
-/// measurement of some milliseconds at construction: a third of the price of `mono`, and off by up to some 0.01% of the
-/// time since then. Where the processor has none it becomes `mono`. `none` always reads 0.
+/// measurement of some milliseconds at construction: less than half the price of `mono`, and off by up to some 0.01% of
+/// the time since then. Where the processor has none it becomes `mono`. `none` always reads 0.
 class Clock {
  public:
   explicit Clock(ClockKind kind);
