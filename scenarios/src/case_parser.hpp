@@ -17,6 +17,7 @@ void parse_stores(const Fields& script, Case& made);
 /// `stream` or `streams`; the seed is known already.
 void parse_streams(const Fields& script, Case& made);
 /// `expect`, `witness` and `budgets`. `outputs`: labels that the steps record.
-void parse_claims(const Fields& script, const std::set<std::string>& outputs, Case& made);
+void parse_claims(const Fields& script, const std::set<std::string>& outputs,
+                  const std::vector<std::string>& known_rules, Case& made);
 
 }  // namespace kvwitness::scenarios

@@ -53,10 +53,19 @@ std::string parse_output(const Fields& rule, std::string_view key, const std::se
   return known[value->choice(known)];
 }
 
-trace::RuleRequest parse_rule(const Value& value, const std::set<std::string>& outputs, const Case& made) {
+/// The rule's id; checked only where the caller knows the rules, for this room does not.
+std::string parse_rule_id(const Value& value, const std::vector<std::string>& known_rules) {
+  const std::string& id = value.word("-");
+  if (!known_rules.empty() && std::ranges::find(known_rules, id) == known_rules.end())
+    value.fail(fmt::format("unknown rule '{}'{}", id, suggestion(id, known_rules)));
+  return id;
+}
+
+trace::RuleRequest parse_rule(const Value& value, const std::set<std::string>& outputs,
+                              const std::vector<std::string>& known_rules, const Case& made) {
   const Fields rule(value, rule_keys());
   trace::RuleRequest request;
-  request.rule = rule.get("rule").word("-");
+  request.rule = parse_rule_id(rule.get("rule"), known_rules);
   const std::vector<std::string> stores = store_names(made);
   if (const auto store = rule.find("store")) request.store = stores[store->choice(stores)];
   request.left = parse_output(rule, "left", outputs);
@@ -104,9 +113,10 @@ trace::Budgets parse_budgets(const Value& value) {
 
 }  // namespace
 
-void parse_claims(const Fields& script, const std::set<std::string>& outputs, Case& made) {
+void parse_claims(const Fields& script, const std::set<std::string>& outputs,
+                  const std::vector<std::string>& known_rules, Case& made) {
   if (const auto expect = script.find("expect")) {
-    for (const Value& rule : expect->list()) made.claims.rules.push_back(parse_rule(rule, outputs, made));
+    for (const Value& rule : expect->list()) made.claims.rules.push_back(parse_rule(rule, outputs, known_rules, made));
   }
   if (const auto witness = script.find("witness")) {
     for (const Value& value : witness->list()) made.claims.witnesses.push_back(parse_witness(value, made));

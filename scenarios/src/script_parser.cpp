@@ -62,7 +62,7 @@ void parse_case(const Fields& script, const LoadOptions& options, const std::str
   parse_streams(script, made);
   StepParser steps(made, steps_file);
   made.steps = steps.parse(script.get("steps"));
-  parse_claims(script, steps.outputs(), made);
+  parse_claims(script, steps.outputs(), options.rules, made);
 }
 
 std::vector<std::string> overrides_of(const Matrix& matrix, const LoadOptions& options) {

@@ -99,6 +99,7 @@ struct LoadOptions {
   std::map<std::string, std::string>
       params;  ///< values instead of the script's, where it declares a parameter so named
   std::size_t cases_max = 1000;
+  std::vector<std::string> rules;            ///< ids that a script may ask for; empty: any
 };
 
 /// Throws trace::Error with file, line and column, and the nearest valid key where one is misspelt.
