@@ -163,8 +163,8 @@ void TraceReader::State::note(const Event& event) {
     ++end.unknown_types;
     return;
   }
+  if (event.type == EventType::RunEnd) note_run_end(event);
   ++end.events;
-  if (event.type == EventType::RunEnd) return note_run_end(event);
   if (event.type == EventType::RunBegin) note_run_begin(event);
   digest.add(event);
 }
@@ -180,9 +180,9 @@ void TraceReader::State::note_run_end(const Event& event) {
   if (end.unknown_types > 0)
     incomplete(std::to_string(end.unknown_types) + " events are of types newer than this reader");
   if (run.dropped > 0) incomplete(std::to_string(run.dropped) + " events were dropped");
-  if (run.events != event.number)
-    incomplete("RunEnd counts " + std::to_string(run.events) + " events before it, not " +
-               std::to_string(event.number));
+  if (run.events != end.events + end.unknown_types)
+    incomplete("RunEnd counts " + std::to_string(run.events) + " events before it, the trace has " +
+               std::to_string(end.events + end.unknown_types));
   // A foreign producer need not compute the digest.
   if (run.digest != 0 && run.digest != digest.value()) incomplete("RunEnd's digest is not that of the events");
 }

@@ -1,0 +1,62 @@
+#include "kvwitness/trace/digest.hpp"
+
+#include "kvwitness/trace/event_table.hpp"
+#include "random_events.hpp"
+
+#include <array>
+#include <boost/test/unit_test.hpp>
+#include <numeric>
+#include <vector>
+
+namespace kvwitness::trace {
+
+BOOST_AUTO_TEST_SUITE(digest)
+
+/// Published test vectors of xxHash 0.8 (XXH3_64bits of nothing, with the seeds 0 and PRIME64).
+BOOST_AUTO_TEST_CASE(bytes_are_hashed_as_xxhash_specifies) {
+  BOOST_TEST(digest_bytes({}) == 0x2D06800538D394C2ULL);
+  BOOST_TEST(digest_bytes({}, 0x9E3779B185EBCA8DULL) == 0xA8A6B918B2F0364AULL);
+}
+
+BOOST_AUTO_TEST_CASE(rows_add_up_over_ranges_and_keep_their_places) {
+  std::array<float, 24> rows{};
+  std::iota(rows.begin(), rows.end(), 0.0F);
+  const auto* bytes = reinterpret_cast<const std::byte*>(rows.data());
+  constexpr std::size_t kRow = 4 * sizeof(float);
+  const std::uint64_t all = rows_digest(bytes, kRow, kRow, 10, 6);
+  BOOST_TEST(rows_digest(bytes, kRow, kRow, 10, 2) + rows_digest(bytes + 2 * kRow, kRow, kRow, 12, 4) == all);
+  BOOST_TEST(rows_digest(bytes, kRow, kRow, 11, 6) != all);
+  std::swap_ranges(rows.begin(), rows.begin() + 4, rows.begin() + 4);
+  BOOST_TEST(rows_digest(bytes, kRow, kRow, 10, 6) != all);
+  BOOST_TEST(rows_digest(bytes, kRow, kRow, 10, 0) == 0U);
+}
+
+BOOST_AUTO_TEST_CASE(the_stride_skips_what_does_not_belong_to_the_row) {
+  std::array<float, 8> rows = {1, 2, 99, 98, 3, 4, 97, 96};
+  const std::array<float, 4> packed = {1, 2, 3, 4};
+  BOOST_TEST(rows_digest(reinterpret_cast<const std::byte*>(rows.data()), 16, 8, 5, 2) ==
+             rows_digest(reinterpret_cast<const std::byte*>(packed.data()), 8, 8, 5, 2));
+}
+
+/// Whatever the batches, the digest is that of all canonical records in one piece.
+BOOST_AUTO_TEST_CASE(the_run_digest_is_that_of_the_records_in_one_piece) {
+  NameTable names;
+  RandomEvents random(names, 1);
+  RunDigest digest;
+  std::vector<Event> records;
+  BOOST_TEST(digest.value() == digest_bytes({}));
+  for (int round = 0; round < 3; ++round) {
+    for (const TypeInfo& info : all_types()) {
+      const Event event = random.event(info, records.size());
+      digest.add(event);
+      records.push_back(canonical(event));
+      BOOST_REQUIRE(digest.value() == digest_bytes(std::as_bytes(std::span(records))));
+    }
+  }
+  digest.reset();
+  BOOST_TEST(digest.value() == digest_bytes({}));
+}
+
+BOOST_AUTO_TEST_SUITE_END()
+
+}  // namespace kvwitness::trace
