@@ -1,6 +1,7 @@
 #include "kvwitness/trace/bus.hpp"
 
 #include "kvwitness/trace/assert.hpp"
+#include "kvwitness/trace/trace_file.hpp"
 
 #include <atomic>
 #include <utility>
@@ -162,6 +163,7 @@ FlushOnAssert::~FlushOnAssert() {
 
 void FlushOnAssert::hook() noexcept {
   if (Bus* bus = bus_to_rescue.load()) bus->rescue();
+  flush_open_traces();  // what the bus handed out may still lie in a writer's buffer
 }
 
 }  // namespace kvwitness::trace
