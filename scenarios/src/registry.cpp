@@ -1,10 +1,22 @@
 #include "kvwitness/scenarios/registry.hpp"
 
+#include "kvwitness/core/flat_store.hpp"
+#include "kvwitness/core/ring_store.hpp"
 #include "kvwitness/trace/error.hpp"
 
 #include <algorithm>
 
 namespace kvwitness::scenarios {
+namespace {
+
+template <class Make>
+StoreKind correct_kind(std::string name, std::string title, std::uint64_t capabilities, Make make) {
+  return {std::move(name), std::move(title), capabilities, [make](const core::StoreConfig& config) {
+            return Subject{make(config), std::make_unique<core::AttentionPath>()};
+          }};
+}
+
+}  // namespace
 
 void StoreRegistry::add(StoreKind kind) {
   if (find(kind.name) != nullptr) throw trace::Error("the store kind '" + kind.name + "' is registered already");
@@ -14,6 +26,15 @@ void StoreRegistry::add(StoreKind kind) {
 const StoreKind* StoreRegistry::find(std::string_view name) const noexcept {
   const auto found = std::ranges::find(kinds_, name, &StoreKind::name);
   return found != kinds_.end() ? &*found : nullptr;
+}
+
+StoreRegistry product_stores() {
+  StoreRegistry registry;
+  registry.add(correct_kind("ring", "slot = position mod capacity; slides when full", core::ring_capabilities(),
+                            core::make_ring_store));
+  registry.add(
+      correct_kind("flat", "slots filled from 0; refuses when full", core::flat_capabilities(), core::make_flat_store));
+  return registry;
 }
 
 }  // namespace kvwitness::scenarios

@@ -21,8 +21,8 @@ struct Subject {
 /// How to build a kind. `capabilities` is what it can do (bits of trace::Capability), known before it is built, so that
 /// a scenario whose `requires` it does not meet is skipped.
 struct StoreKind {
-  std::string name;            ///< "ring"
-  std::string title;           ///< one line for people
+  std::string name;   ///< "ring"
+  std::string title;  ///< one line for people
   std::uint64_t capabilities = 0;
   std::function<Subject(const core::StoreConfig&)> make;
 };

@@ -1,0 +1,129 @@
+#include "list_model.hpp"
+
+#include <algorithm>
+#include <utility>
+
+namespace kvwitness::scenarios {
+
+using trace::LayerIndex;
+using trace::Position;
+using trace::SequenceId;
+
+ListModel::ListModel(core::StoreConfig config, bool moves_on_evict)
+    : config_(std::move(config)), moves_on_evict_(moves_on_evict) {
+  ListSequence empty;
+  empty.layers.resize(config_.layers.size());
+  sequences_.assign(config_.sequences, empty);
+}
+
+std::uint32_t ListModel::longest_append(SequenceId id, LayerIndex index) const noexcept {
+  const core::LayerGeometry& shape = config_.layers[index];
+  const ListLayer& held = layer(id, index);
+  if (!shape.sliding) return shape.capacity - static_cast<std::uint32_t>(held.rows.size());
+  // Row by row: the oldest row may go as long as the first query of the append does not see it.
+  const std::uint32_t window = shape.window.limited ? shape.window.keys : shape.capacity;
+  const Position first_seen = held.end() + 1 > window ? held.end() + 1 - window : 0;
+  const Position kept_from = std::max(first_seen, held.start);
+  return shape.capacity - (held.end() - kept_from);
+}
+
+std::uint32_t ListModel::longest_append(SequenceId id) const noexcept {
+  std::uint32_t longest = kEndless;
+  for (LayerIndex index = 0; index < config_.layers.size(); ++index)
+    longest = std::min(longest, longest_append(id, index));
+  return longest;
+}
+
+std::uint32_t ListModel::room(SequenceId id) const noexcept {
+  std::uint32_t room = kEndless;
+  for (LayerIndex index = 0; index < config_.layers.size(); ++index) {
+    if (!config_.layers[index].sliding) room = std::min(room, longest_append(id, index));
+  }
+  return room;
+}
+
+Position ListModel::deepest_truncate(SequenceId id) const noexcept {
+  const ListSequence& of = sequence(id);
+  Position deepest = of.evicted_to;
+  for (LayerIndex index = 0; index < config_.layers.size(); ++index) {
+    const core::LayerGeometry& shape = config_.layers[index];
+    const Position start = of.layers[index].start;
+    // Rows below what was evicted on request, and below 0, are missed by nobody.
+    if (start <= of.evicted_to) continue;
+    const bool limited = shape.window.limited || shape.sliding;
+    const std::uint32_t window = shape.window.limited ? shape.window.keys : shape.capacity;
+    deepest = std::max(deepest, limited ? start + window - 1 : end(id));
+  }
+  return std::min(deepest, end(id));
+}
+
+Position ListModel::lowest_start(SequenceId id) const noexcept {
+  Position lowest = layer(id, 0).start;
+  for (const ListLayer& held : sequence(id).layers) lowest = std::min(lowest, held.start);
+  return lowest;
+}
+
+trace::Range ListModel::keys_of(SequenceId id, LayerIndex index, Position first, std::uint32_t count) const noexcept {
+  const core::LayerGeometry& shape = config_.layers[index];
+  const bool limited = shape.window.limited || shape.sliding;
+  const std::uint32_t window = shape.window.limited ? shape.window.keys : shape.capacity;
+  const Position low = limited && first + 1 > window ? first + 1 - window : 0;
+  return {std::max(low, sequence(id).evicted_to), first + count};
+}
+
+bool ListModel::holds(SequenceId id, LayerIndex index, trace::Range range) const noexcept {
+  const ListLayer& held = layer(id, index);
+  return range.from <= range.to && range.from >= held.start && range.to <= held.end();
+}
+
+void ListModel::append(SequenceId id, LayerIndex index, std::uint32_t count) {
+  const core::LayerGeometry& shape = config_.layers[index];
+  ListLayer& held = sequences_[id].layers[index];
+  for (std::uint32_t i = 0; i < count; ++i) {
+    held.rows.push_back(next_row());
+    if (held.rows.size() <= shape.capacity) continue;
+    held.rows.erase(held.rows.begin());
+    ++held.start;
+  }
+}
+
+void ListModel::append_all(SequenceId id, std::uint32_t count) {
+  for (LayerIndex index = 0; index < config_.layers.size(); ++index) append(id, index, count);
+}
+
+void ListModel::truncate(SequenceId id, Position to) {
+  for (ListLayer& held : sequences_[id].layers) {
+    if (to < held.end()) held.rows.resize(to - held.start);
+  }
+}
+
+void ListModel::evict(SequenceId id, Position to) {
+  ListSequence& of = sequences_[id];
+  of.evicted_to = std::max(of.evicted_to, to);
+  for (ListLayer& held : of.layers) {
+    if (to <= held.start) continue;
+    held.rows.erase(held.rows.begin(), held.rows.begin() + (to - held.start));
+    held.start = to;
+    if (!moves_on_evict_) continue;
+    for (std::uint64_t& row : held.rows) row = next_row();
+  }
+}
+
+void ListModel::clear(SequenceId id) {
+  ListSequence& of = sequences_[id];
+  of.evicted_to = 0;
+  for (ListLayer& held : of.layers) held = {};
+}
+
+ListView ListModel::open(SequenceId id, LayerIndex index, trace::Range range) const {
+  const ListLayer& held = layer(id, index);
+  const auto first = held.rows.begin() + (range.from - held.start);
+  return {id, index, range, {first, first + range.count()}};
+}
+
+bool ListModel::is_stale(const ListView& view) const noexcept {
+  const std::vector<std::uint64_t>& rows = layer(view.sequence, view.layer).rows;
+  return !std::ranges::all_of(view.rows, [&](std::uint64_t row) { return std::ranges::find(rows, row) != rows.end(); });
+}
+
+}  // namespace kvwitness::scenarios

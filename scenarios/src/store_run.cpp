@@ -1,0 +1,135 @@
+#include "store_run.hpp"
+
+#include "kvwitness/trace/error.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <new>
+
+namespace kvwitness::scenarios {
+namespace {
+
+/// Windows open besides the held ones: the one at work and its gathered copy.
+constexpr std::size_t kViewsAtWork = 2;
+
+Subject build(const StoreSpec& spec, const StoreKind& kind) {
+  core::StoreConfig config = spec.config;
+  if (spec.sliding_by_kind) {
+    const bool can_slide = (kind.capabilities & static_cast<std::uint64_t>(trace::Capability::sliding)) != 0;
+    for (core::LayerGeometry& layer : config.layers) layer.sliding = can_slide;
+  }
+  try {
+    return kind.make(config);
+  } catch (const trace::Error& error) {
+    throw trace::Error(fmt::format("store '{}' of kind {}: {}", spec.name, kind.name, error.what()));
+  } catch (const std::bad_alloc&) {
+    throw trace::Error(fmt::format("store '{}' of kind {}: not enough memory", spec.name, kind.name));
+  }
+}
+
+}  // namespace
+
+StoreRun::StoreRun(const StoreSpec& spec, const StoreKind& kind, std::size_t streams, trace::Bus& bus,
+                   trace::StoreIndex index, std::size_t held_max, std::uint32_t queries_max)
+    : spec_(&spec), subject_(build(spec, kind)) {
+  core::TracedOptions options;
+  options.name = spec.name;
+  options.views_max = held_max + kViewsAtWork;
+  options.queries_max = queries_max;
+  traced_.emplace(*subject_.store, bus, index, options);
+  stray_ = {std::vector<trace::Position>(layers()), 0, std::vector<std::uint32_t>(streams)};
+  sequences_.assign(config().sequences, stray_);
+  for (trace::SequenceId id = 0; id < sequences_.size(); ++id)
+    std::ranges::fill(sequences_[id].ordinals, first_ordinal(id));
+  held_.reserve(held_max + 1);
+}
+
+const core::LayerGeometry& StoreRun::geometry(trace::LayerIndex layer) const noexcept {
+  return config().layers[layer < config().layers.size() ? layer : 0];
+}
+
+SequenceRun& StoreRun::sequence(trace::SequenceId id) noexcept {
+  if (id < sequences_.size()) return sequences_[id];
+  std::ranges::fill(stray_.ends, 0);
+  std::ranges::fill(stray_.ordinals, first_ordinal(id));
+  stray_.evicted_to = 0;
+  return stray_;
+}
+
+trace::Position StoreRun::end(trace::SequenceId id, trace::LayerIndex layer) noexcept {
+  const SequenceRun& run = sequence(id);
+  return layer < run.ends.size() ? run.ends[layer] : 0;
+}
+
+trace::Range StoreRun::newest_window(trace::SequenceId id, trace::LayerIndex layer) noexcept {
+  const trace::Position to = end(id, layer);
+  if (to == 0) return {};
+  const trace::Position low = trace::window_low(core::effective_window(geometry(layer)), to - 1);
+  return {std::min(to, std::max(low, sequence(id).evicted_to)), to};
+}
+
+std::uint32_t StoreRun::longest_append(trace::SequenceId id) const {
+  std::uint32_t longest = std::numeric_limits<std::uint32_t>::max();
+  for (trace::LayerIndex layer = 0; layer < layers(); ++layer) {
+    const auto held = traced_->extent(id, layer);
+    if (held) longest = std::min(longest, core::longest_append(config().layers[layer], *held));
+  }
+  return longest;
+}
+
+void StoreRun::accept_append(trace::SequenceId id, trace::LayerIndex layer, std::size_t stream,
+                             std::uint32_t count) noexcept {
+  SequenceRun& run = sequence(id);
+  if (layer >= run.ends.size()) return;
+  run.ends[layer] += count;
+  if (layer + 1U == run.ends.size()) run.ordinals[stream] += count;
+}
+
+void StoreRun::accept_evict(trace::SequenceId id, trace::Range range) noexcept {
+  SequenceRun& run = sequence(id);
+  if (!range.empty()) run.evicted_to = std::max(run.evicted_to, range.to);
+}
+
+void StoreRun::accept_truncate(trace::SequenceId id, trace::Position to) noexcept {
+  for (trace::Position& end : sequence(id).ends) end = std::min(end, to);
+}
+
+void StoreRun::accept_clear(trace::SequenceId id) noexcept {
+  SequenceRun& run = sequence(id);
+  std::ranges::fill(run.ends, 0);
+  run.evicted_to = 0;
+}
+
+void StoreRun::hold(const HeldView& view) {
+  const auto same = std::ranges::find_if(held_, [&](const HeldView& held) {
+    return held.label == view.label && held.sequence == view.sequence && held.layer == view.layer;
+  });
+  if (same == held_.end()) {
+    held_.push_back(view);
+    return;
+  }
+  traced_->close(same->view);
+  *same = view;
+}
+
+const HeldView* StoreRun::held(std::string_view label, trace::SequenceId id, trace::LayerIndex layer) const noexcept {
+  const auto found = std::ranges::find_if(
+      held_, [&](const HeldView& held) { return held.label == label && held.sequence == id && held.layer == layer; });
+  return found != held_.end() ? &*found : nullptr;
+}
+
+void StoreRun::release(std::string_view label, trace::SequenceId id) {
+  std::erase_if(held_, [&](const HeldView& held) {
+    const bool is_meant = held.label == label && held.sequence == id;
+    if (is_meant) traced_->close(held.view);
+    return is_meant;
+  });
+}
+
+void StoreRun::release_all() {
+  for (const HeldView& held : held_) traced_->close(held.view);
+  held_.clear();
+}
+
+}  // namespace kvwitness::scenarios

@@ -1,0 +1,88 @@
+/// A store of a running case: the store, its seam, and what the driver knows of its sequences from its own calls.
+#pragma once
+
+#include "kvwitness/core/traced_store.hpp"
+#include "kvwitness/scenarios/registry.hpp"
+#include "kvwitness/scenarios/script.hpp"
+
+#include <cstdint>
+#include <limits>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace kvwitness::scenarios {
+
+/// First ordinal of a sequence: sequences of one stream start 2^24 rows apart, modulo 2^32, so that no two hold the
+/// same rows.
+[[nodiscard]] constexpr std::uint32_t first_ordinal(trace::SequenceId sequence) noexcept {
+  return sequence << 24;
+}
+
+/// A sequence as the accepted calls made it. The store's own word is not taken for it: a window is asked for where it
+/// must be, so that a store which lost it has to refuse.
+struct SequenceRun {
+  std::vector<trace::Position> ends;    ///< [layer]: tokens accepted
+  trace::Position evicted_to = 0;       ///< what was evicted on request ends here
+  std::vector<std::uint32_t> ordinals;  ///< [stream]: next row
+};
+
+/// A window that a step holds under a label.
+struct HeldView {
+  std::string_view label;
+  trace::SequenceId sequence = 0;
+  trace::LayerIndex layer = 0;
+  trace::ViewId view = 0;
+  trace::Range range;
+};
+
+class StoreRun {
+ public:
+  /// `held_max`: windows that the case holds at one time. The kind, the bus and the spec outlive it.
+  StoreRun(const StoreSpec& spec, const StoreKind& kind, std::size_t streams, trace::Bus& bus, trace::StoreIndex index,
+           std::size_t held_max, std::uint32_t queries_max);
+
+  [[nodiscard]] const std::string& name() const noexcept { return spec_->name; }
+  [[nodiscard]] core::TracedStore& traced() noexcept { return *traced_; }
+  [[nodiscard]] const core::AttentionPath& path() const noexcept { return *subject_.path; }
+  [[nodiscard]] const core::StoreConfig& config() const noexcept { return traced_->config(); }
+  [[nodiscard]] trace::LayerIndex layers() const noexcept {
+    return static_cast<trace::LayerIndex>(config().layers.size());
+  }
+  [[nodiscard]] trace::StoreIndex index() const noexcept { return traced_->index(); }
+  [[nodiscard]] std::size_t max_runs() const noexcept { return traced_->layout().max_runs; }
+
+  /// A layer's shape; of a layer that the store does not have, the first one's.
+  [[nodiscard]] const core::LayerGeometry& geometry(trace::LayerIndex layer) const noexcept;
+  /// State of a sequence; of one that the store does not have, a state that stays empty.
+  [[nodiscard]] SequenceRun& sequence(trace::SequenceId id) noexcept;
+  [[nodiscard]] trace::Position end(trace::SequenceId id, trace::LayerIndex layer) noexcept;
+  /// What the newest token of a layer sees and was not evicted.
+  [[nodiscard]] trace::Range newest_window(trace::SequenceId id, trace::LayerIndex layer) noexcept;
+  /// Longest append that every layer serves now, by what the store says it holds.
+  [[nodiscard]] std::uint32_t longest_append(trace::SequenceId id) const;
+
+  void accept_append(trace::SequenceId id, trace::LayerIndex layer, std::size_t stream, std::uint32_t count) noexcept;
+  void accept_evict(trace::SequenceId id, trace::Range range) noexcept;
+  void accept_truncate(trace::SequenceId id, trace::Position to) noexcept;
+  void accept_clear(trace::SequenceId id) noexcept;
+
+  /// Holds a window; the one held so far under the same label, sequence and layer is given back.
+  void hold(const HeldView& view);
+  [[nodiscard]] const HeldView* held(std::string_view label, trace::SequenceId id,
+                                     trace::LayerIndex layer) const noexcept;
+  /// Gives back what is held under a label for a sequence.
+  void release(std::string_view label, trace::SequenceId id);
+  void release_all();
+
+ private:
+  const StoreSpec* spec_;
+  Subject subject_;
+  std::optional<core::TracedStore> traced_;
+  std::vector<SequenceRun> sequences_;
+  SequenceRun stray_;
+  std::vector<HeldView> held_;
+};
+
+}  // namespace kvwitness::scenarios
