@@ -8,6 +8,7 @@
 #include <string>
 
 #pragma weak kvwitness_probe_thread_totals
+#pragma weak kvwitness_probe_process_allocations
 
 namespace kvwitness::trace {
 namespace {
@@ -45,6 +46,10 @@ std::string_view probe_state_text() {
 
 ProbeReading probe_reading() noexcept {
   return is_linked() ? kvwitness_probe_thread_totals() : ProbeReading{};
+}
+
+std::uint64_t probe_process_allocations() noexcept {
+  return is_linked() ? kvwitness_probe_process_allocations() : 0;
 }
 
 std::uint64_t thread_minor_faults() noexcept {

@@ -6,6 +6,7 @@
 #include <sys/mman.h>
 
 #include <array>
+#include <atomic>
 #include <boost/test/unit_test.hpp>
 #include <cerrno>
 #include <cstdint>
@@ -201,6 +202,29 @@ BOOST_AUTO_TEST_CASE(threads_are_counted_apart) {
   check_reading(worker_seen, {1000, 1000, 8000});
   BOOST_TEST(main_seen.allocations == 0U);
   BOOST_TEST(main_seen.bytes == 0U);
+}
+
+BOOST_AUTO_TEST_CASE(what_other_threads_allocate_is_foreign) {
+  std::atomic<bool> go{false};
+  std::atomic<bool> done{false};
+  std::thread worker([&] {
+    while (!go) std::this_thread::yield();
+    for (int i = 0; i < 50; ++i) take_and_give(std::malloc(8));
+    done = true;
+  });
+  std::uint64_t quiet = 1;
+  std::uint64_t foreign = 0;
+  {
+    const ProbeRegion region;
+    take_and_give(std::malloc(8));
+    quiet = region.foreign_allocations();
+    go = true;
+    while (!done) std::this_thread::yield();
+    foreign = region.foreign_allocations();
+  }
+  worker.join();
+  BOOST_TEST(quiet == 0U);
+  BOOST_TEST(foreign == 50U);
 }
 
 BOOST_AUTO_TEST_CASE(a_touched_page_is_a_fault_of_its_thread) {

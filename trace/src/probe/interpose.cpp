@@ -10,6 +10,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include <atomic>
 #include <bit>
 #include <cerrno>
 #include <cstdarg>
@@ -31,7 +32,11 @@ namespace {
 
 [[gnu::tls_model("initial-exec")]] constinit thread_local kvwitness::trace::ProbeReading totals{};
 
+constinit std::atomic<std::uint64_t> process_allocations{0};
+static_assert(std::atomic<std::uint64_t>::is_always_lock_free);
+
 void count_allocation(std::size_t bytes) noexcept {
+  process_allocations.fetch_add(1, std::memory_order_relaxed);
   ++totals.allocations;
   totals.bytes += bytes;
 }
@@ -64,6 +69,10 @@ extern "C" {
 
 kvwitness::trace::ProbeReading kvwitness_probe_thread_totals() noexcept {
   return totals;
+}
+
+std::uint64_t kvwitness_probe_process_allocations() noexcept {
+  return process_allocations.load(std::memory_order_relaxed);
 }
 
 void* malloc(std::size_t bytes) noexcept {

@@ -36,20 +36,31 @@ enum class ProbeState : std::uint32_t {
 /// Totals of the calling thread; zeros where nothing is measured. No allocation, no lock.
 [[nodiscard]] ProbeReading probe_reading() noexcept;
 
+/// Allocations of all threads of the process so far, the calling one included; 0 where nothing is measured.
+[[nodiscard]] std::uint64_t probe_process_allocations() noexcept;
+
 /// Minor page faults of the calling thread; evidence, never a verdict.
 [[nodiscard]] std::uint64_t thread_minor_faults() noexcept;
 
-/// Difference of two readings around a region on one thread.
+/// What happened since it was made, on the thread that made it; asked on that thread.
 class ProbeRegion {
  public:
-  ProbeRegion() noexcept : start_(probe_reading()) {}
+  ProbeRegion() noexcept : start_(probe_reading()), process_start_(probe_process_allocations()) {}
+
   [[nodiscard]] ProbeReading seen() const noexcept {
     const ProbeReading now = probe_reading();
     return {now.allocations - start_.allocations, now.frees - start_.frees, now.bytes - start_.bytes};
   }
+  /// Allocations that other threads made meanwhile. Nobody can tell whether they were made on behalf of the region, so
+  /// a region with foreign allocations is not measured: a store that allocates on a thread of its own must not look
+  /// clean.
+  [[nodiscard]] std::uint64_t foreign_allocations() const noexcept {
+    return probe_process_allocations() - process_start_ - seen().allocations;
+  }
 
  private:
   ProbeReading start_;
+  std::uint64_t process_start_;
 };
 
 }  // namespace kvwitness::trace
