@@ -19,6 +19,7 @@ struct TracedStore::Call {
   Source source{};
   trace::ProbeReading seen{};
   std::uint64_t faults = 0;
+  bool alone = true;  ///< no other thread allocated meanwhile
 };
 
 /// A held window.
@@ -70,6 +71,7 @@ Outcome<T> TracedStore::measured(Call& call, F&& body) {
   const trace::ProbeRegion region;
   const Outcome<T> outcome = guarded<T>(call.operation, body);
   call.seen = region.seen();
+  call.alone = region.foreign_allocations() == 0;
   bus_->leave_region();
   call.faults = trace::thread_minor_faults() - faults;
   return outcome;

@@ -57,7 +57,8 @@ void TracedStore::end(const Call& call, RefusalCode outcome) {
   told.allocations = call.seen.allocations;
   told.bytes = call.seen.bytes;
   told.operation = call.operation;
-  told.evidence = evidence_;
+  // What other threads took may have been for this call: then nobody has seen what it took.
+  told.evidence = call.alone ? evidence_ : trace::Evidence::unmeasured;
   told.outcome = outcome;
   told.faults =
       static_cast<std::uint32_t>(std::min<std::uint64_t>(call.faults, std::numeric_limits<std::uint32_t>::max()));

@@ -122,11 +122,13 @@ RefusalCode decode_token(Stage& stage, const TokenTask& task) {
   const trace::ProbeRegion region;
   const RefusalCode code = run_layers(stage, task, span);
   const trace::ProbeReading seen = region.seen();
+  const bool alone = region.foreign_allocations() == 0;
   trace::RegionMeasured told{};
   told.allocations = seen.allocations;
   told.bytes = seen.bytes;
   told.operation = Operation::decode;
-  told.evidence = stage.evidence();
+  // What other threads took may have been for this token: then nobody has seen what it took.
+  told.evidence = alone ? stage.evidence() : trace::Evidence::unmeasured;
   told.outcome = code;
   bus.emit(span.subject, told);
   bus.leave_region();
