@@ -1,0 +1,217 @@
+#include "grammar/calls.hpp"
+
+#include "kvwitness/trace/event_table.hpp"
+
+#include <fmt/format.h>
+
+namespace kvwitness::verify::grammar {
+namespace {
+
+using trace::EventType;
+using trace::Operation;
+
+/// Events that say what a call did.
+constexpr TypeSet kClaims{EventType::RowDigests, EventType::Append,   EventType::Overwrite,    EventType::Move,
+                          EventType::Truncate,   EventType::Evict,    EventType::Clear,        EventType::WindowOpened,
+                          EventType::WindowRun,  EventType::ReadRows, EventType::AttentionStep};
+/// The event that a call is made for; an append has none, for a store may claim to have done nothing.
+constexpr TypeSet kDeeds{EventType::WindowOpened, EventType::ReadRows, EventType::AttentionStep,
+                         EventType::Truncate,     EventType::Evict,    EventType::Clear};
+
+constexpr TypeSet claims_of(Operation operation) noexcept {
+  switch (operation) {
+    case Operation::append: return {EventType::RowDigests, EventType::Overwrite, EventType::Append};
+    case Operation::window:
+    case Operation::gather: return {EventType::WindowOpened, EventType::WindowRun};
+    case Operation::attend: return {EventType::WindowRun, EventType::AttentionStep};
+    case Operation::read: return {EventType::ReadRows};
+    case Operation::truncate: return {EventType::Move, EventType::Truncate};
+    case Operation::evict: return {EventType::Move, EventType::Evict};
+    case Operation::clear: return {EventType::Move, EventType::Clear};
+    default: return {};
+  }
+}
+
+constexpr bool is_edit(Operation operation) noexcept {
+  return operation == Operation::truncate || operation == Operation::evict || operation == Operation::clear;
+}
+
+/// How often the event that a call is made for stands in it; 0: it has none.
+std::uint32_t deeds_of(const trace::Called& called) noexcept {
+  switch (called.operation) {
+    case Operation::window:
+    case Operation::gather:
+    case Operation::read:
+    case Operation::truncate:
+    case Operation::evict:
+    case Operation::clear: return 1;
+    case Operation::attend: return called.count;
+    default: return 0;
+  }
+}
+
+}  // namespace
+
+Finding Calls::on_any(const Event& event, const Moment& /*moment*/) {
+  if (event.store == trace::kNoStore) return std::nullopt;
+  Call& call = calls_[event.store];
+  if (call.due.is_due && event.type != EventType::StateDigest) {
+    call.due.is_due = false;
+    return Complaint{fmt::format("the state of layer {} read back", call.due.next),
+                     fmt::format("{}", trace::to_text(event.type)), call.due.cause};
+  }
+  if (!kClaims.contains(event.type)) return std::nullopt;
+  if (!call.is_open || !claims_of(call.called.operation).contains(event.type))
+    return Complaint{fmt::format("{} inside of its own call", trace::to_text(event.type)),
+                     call.is_open ? fmt::format("inside of {}", to_text(call.called.operation)) : "outside of a call"};
+  const bool may_name_layers = event.type == EventType::Move;
+  const bool is_same =
+      event.sequence == call.subject.sequence && (may_name_layers || event.layer == call.subject.layer);
+  ++call.claims;
+  if (kDeeds.contains(event.type)) ++call.deeds;
+  if (is_same) return std::nullopt;
+  return Complaint{fmt::format("sequence {} layer {}, as called", call.subject.sequence, call.subject.layer),
+                   fmt::format("sequence {} layer {}", event.sequence, event.layer), call.number};
+}
+
+Finding Calls::on(const trace::Called& called, const Event& event, const Moment& /*moment*/) {
+  if (event.store == trace::kNoStore) return Complaint{"a call of a store", "a call of none"};
+  Call& call = calls_[event.store];
+  const bool was_open = call.is_open;
+  const std::uint64_t before = call.number;
+  call = {};
+  call.is_open = true;
+  call.called = called;
+  call.subject = {event.store, event.sequence, event.layer};
+  call.number = event.number;
+  if (!was_open) return std::nullopt;
+  return Complaint{"RegionMeasured before the next call", "a call inside of a call", before};
+}
+
+Finding Calls::on(const trace::Refused& refused, const Event& event, const Moment& /*moment*/) {
+  if (event.store == trace::kNoStore) return Complaint{"a refusal by a store", "a refusal by none"};
+  Call& call = calls_[event.store];
+  const bool is_its = call.is_open && !call.was_refused && refused.operation == call.called.operation &&
+                      event.sequence == call.subject.sequence && event.layer == call.subject.layer;
+  if (!is_its)
+    return Complaint{"one refusal inside of its own call",
+                     fmt::format("{} refused in another place", to_text(refused.operation))};
+  call.was_refused = true;
+  call.refused = refused.reason;
+  if (refused.reason != RefusalCode::none) return std::nullopt;
+  return Complaint{"a refusal with a reason", "refused: ok"};
+}
+
+Finding Calls::on(const trace::RowDigests& rows, const Event& event, const Moment& moment) {
+  if (event.store == trace::kNoStore) return std::nullopt;
+  Call& call = calls_[event.store];
+  const LayerModel* held = moment.model.layer(event.store, event.sequence, event.layer);
+  const std::uint64_t next = (held == nullptr ? rows.first : held->end()) + call.rows;
+  call.rows += rows.count;
+  if ((rows.count == 1 || rows.count == 2) && (held == nullptr || rows.first == next)) return std::nullopt;
+  return Complaint{fmt::format("digests of 1 or 2 rows from position {}", next),
+                   fmt::format("{} rows from position {}", rows.count, rows.first), call.number};
+}
+
+Finding Calls::on(const trace::WindowOpened& opened, const Event& event, const Moment& /*moment*/) {
+  if (event.store != trace::kNoStore) calls_[event.store].runs_declared = opened.runs;
+  return std::nullopt;
+}
+
+Finding Calls::on(const trace::WindowRun& run, const Event& event, const Moment& /*moment*/) {
+  if (event.store == trace::kNoStore) return std::nullopt;
+  Call& call = calls_[event.store];
+  ++call.runs;
+  if (call.called.operation != Operation::attend || run.view == call.called.view) return std::nullopt;
+  return Complaint{fmt::format("runs of view {}, as called", call.called.view), fmt::format("view {}", run.view),
+                   call.number};
+}
+
+Finding Calls::on(const trace::AttentionStep& step, const Event& event, const Moment& /*moment*/) {
+  if (event.store == trace::kNoStore) return std::nullopt;
+  const Call& call = calls_[event.store];
+  if (!call.is_open || call.called.operation != Operation::attend) return std::nullopt;
+  const std::uint64_t query = std::uint64_t{call.called.from} + call.deeds - 1;
+  if (step.view == call.called.view && step.query == query) return std::nullopt;
+  return Complaint{fmt::format("query {} over view {}, as called", query, call.called.view),
+                   fmt::format("query {} over view {}", step.query, step.view), call.number};
+}
+
+Finding Calls::done(const Call& call) {
+  const std::uint32_t deeds = deeds_of(call.called);
+  if (call.deeds != deeds)
+    return Complaint{fmt::format("{} told {} times", to_text(call.called.operation), deeds),
+                     fmt::format("{} times", call.deeds), call.number};
+  if (call.rows != 0 && call.rows != call.called.count)
+    return Complaint{fmt::format("digests of the {} rows given, or of none", call.called.count),
+                     fmt::format("{}", call.rows), call.number};
+  const bool opens = call.called.operation == Operation::window || call.called.operation == Operation::gather;
+  if (opens && call.runs != call.runs_declared)
+    return Complaint{fmt::format("{} runs told, as many as the window has", call.runs_declared),
+                     fmt::format("{}", call.runs), call.number};
+  return std::nullopt;
+}
+
+Finding Calls::ended(const Call& call, RefusalCode outcome) {
+  if (call.was_refused && call.claims != 0) return Complaint{"either a refusal or what was done", "both", call.number};
+  if (outcome != call.refused)
+    return Complaint{fmt::format("the outcome of the call, {}", to_text(call.refused)),
+                     fmt::format("{}", to_text(outcome)), call.number};
+  return call.was_refused ? std::nullopt : done(call);
+}
+
+Finding Calls::on(const trace::RegionMeasured& region, const Event& event, const Moment& moment) {
+  if (event.store == trace::kNoStore) return Complaint{"a region of a store", "a region of none"};
+  Call& call = calls_[event.store];
+  if (region.operation == Operation::decode) {
+    if (!call.is_open) return std::nullopt;
+    return Complaint{"the region of a token after its calls",
+                     fmt::format("inside of {}", to_text(call.called.operation)), call.number};
+  }
+  const bool is_its = call.is_open && region.operation == call.called.operation &&
+                      event.sequence == call.subject.sequence && event.layer == call.subject.layer;
+  if (!is_its)
+    return Complaint{"RegionMeasured after its own Called",
+                     fmt::format("the region of {} in another place", to_text(region.operation)), call.number};
+  call.is_open = false;
+  const StoreModel* store = moment.model.store(event.store);
+  const bool is_known = store != nullptr && event.sequence < store->created.sequences;
+  const bool is_read_back = call.was_refused || is_edit(region.operation);
+  if (is_known && is_read_back)
+    call.due = {true, call.was_refused ? trace::DigestReason::after_refusal : trace::DigestReason::after_edit,
+                event.sequence, 0, call.number};
+  return ended(call, region.outcome);
+}
+
+Finding Calls::on(const trace::StateDigest& state, const Event& event, const Moment& moment) {
+  if (event.store == trace::kNoStore) return Complaint{"the state of a store", "the state of none"};
+  Due& due = calls_[event.store].due;
+  const bool is_free =
+      state.reason != trace::DigestReason::after_refusal && state.reason != trace::DigestReason::after_edit;
+  if (!due.is_due && is_free) return std::nullopt;
+  const bool is_it =
+      due.is_due && state.reason == due.reason && event.sequence == due.sequence && event.layer == due.next;
+  const StoreModel* store = moment.model.store(event.store);
+  const std::size_t layers = store == nullptr ? 0 : store->layers.size();
+  const LayerIndex expected = due.next;
+  const std::uint64_t cause = due.is_due ? due.cause : event.number;
+  ++due.next;
+  due.is_due = is_it && due.next < layers;
+  if (is_it) return std::nullopt;
+  return Complaint{fmt::format("states after an edit or a refusal, layer by layer from 0 (next {})", expected),
+                   fmt::format("the state of layer {} in another place", event.layer), cause};
+}
+
+Finding Calls::at_end() const {
+  for (const Call& call : calls_) {
+    if (call.is_open)
+      return Complaint{"every call ended by RegionMeasured",
+                       fmt::format("{} is still open", to_text(call.called.operation)), call.number};
+    if (call.due.is_due)
+      return Complaint{fmt::format("the state of layer {} read back", call.due.next), "the end of the run",
+                       call.due.cause};
+  }
+  return std::nullopt;
+}
+
+}  // namespace kvwitness::verify::grammar

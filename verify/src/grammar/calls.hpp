@@ -1,0 +1,57 @@
+/// A call is Called ... RegionMeasured, holds what such a call does and nothing else, and after an edit or a refusal
+/// the sequence is read back.
+#pragma once
+
+#include "grammar/complaint.hpp"
+#include "kvwitness/verify/checker.hpp"
+#include "kvwitness/verify/model.hpp"
+
+#include <array>
+#include <cstdint>
+
+namespace kvwitness::verify::grammar {
+
+class Calls {
+ public:
+  /// For every event, whatever its type: does it stand where its call is?
+  [[nodiscard]] Finding on_any(const Event& event, const Moment& moment);
+  [[nodiscard]] Finding on(const trace::Called& called, const Event& event, const Moment& moment);
+  [[nodiscard]] Finding on(const trace::Refused& refused, const Event& event, const Moment& moment);
+  [[nodiscard]] Finding on(const trace::RowDigests& rows, const Event& event, const Moment& moment);
+  [[nodiscard]] Finding on(const trace::WindowOpened& opened, const Event& event, const Moment& moment);
+  [[nodiscard]] Finding on(const trace::WindowRun& run, const Event& event, const Moment& moment);
+  [[nodiscard]] Finding on(const trace::AttentionStep& step, const Event& event, const Moment& moment);
+  [[nodiscard]] Finding on(const trace::RegionMeasured& region, const Event& event, const Moment& moment);
+  [[nodiscard]] Finding on(const trace::StateDigest& state, const Event& event, const Moment& moment);
+  [[nodiscard]] Finding at_end() const;
+
+ private:
+  /// States that are due after an edit or a refusal.
+  struct Due {
+    bool is_due = false;
+    trace::DigestReason reason{};
+    SequenceId sequence = 0;
+    LayerIndex next = 0;
+    std::uint64_t cause = 0;
+  };
+  struct Call {
+    bool is_open = false;
+    trace::Called called{};
+    trace::Subject subject;
+    std::uint64_t number = 0;
+    RefusalCode refused = RefusalCode::none;
+    bool was_refused = false;
+    std::uint32_t deeds = 0;   ///< what the call was made for: windows opened, rows read, queries, edits
+    std::uint64_t claims = 0;  ///< anything that says that something was done
+    std::uint64_t rows = 0;    ///< told by RowDigests
+    std::uint32_t runs = 0;
+    std::uint32_t runs_declared = 0;
+    Due due;
+  };
+  [[nodiscard]] static Finding ended(const Call& call, RefusalCode outcome);
+  [[nodiscard]] static Finding done(const Call& call);
+
+  std::array<Call, 256> calls_;  ///< by store
+};
+
+}  // namespace kvwitness::verify::grammar

@@ -1,0 +1,95 @@
+#include "grammar/declarations.hpp"
+
+#include "kvwitness/trace/event_table.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+namespace kvwitness::verify::grammar {
+namespace {
+
+using trace::EventType;
+
+/// A call may name a sequence or a layer that the store does not have; it is refused then.
+constexpr TypeSet kMayNameAnything{EventType::Called,   EventType::Refused,   EventType::RegionMeasured,
+                                   EventType::Expected, EventType::StepBegin, EventType::StepEnd};
+
+/// Why a layer cannot be; empty where it can.
+std::string_view impossible(const trace::LayerDeclared& layer) noexcept {
+  if (layer.capacity == 0) return "capacity 0";
+  if (layer.kv_heads == 0 || layer.q_heads == 0 || layer.head_dim == 0) return "no heads, or heads of no elements";
+  if (layer.q_heads % layer.kv_heads != 0) return "q_heads that kv_heads do not divide";
+  if (layer.limited != 0 && layer.window == 0) return "a limited window of 0 keys";
+  if (layer.sliding != 0 && layer.limited != 0 && layer.capacity < layer.window)
+    return "a sliding layer smaller than its window";
+  return {};
+}
+
+Finding mark_once(std::vector<bool>& marks, LayerIndex layer, std::string_view what) {
+  if (layer >= marks.size()) return std::nullopt;  // told by on_any
+  if (marks[layer]) return Complaint{fmt::format("{} once a layer", what), fmt::format("layer {} again", layer)};
+  marks[layer] = true;
+  return std::nullopt;
+}
+
+}  // namespace
+
+Finding Declarations::on_any(const Event& event, const Moment& moment) {
+  if (!has_begun_ && event.type != EventType::RunBegin) {
+    has_begun_ = true;
+    return Complaint{"RunBegin first", fmt::format("{}", trace::to_text(event.type))};
+  }
+  if (event.store == trace::kNoStore || event.type == EventType::StoreCreated) return std::nullopt;
+  const StoreModel* store = moment.model.store(event.store);
+  if (store == nullptr)
+    return Complaint{"an event of a store that was created", fmt::format("store {} was not", event.store)};
+  if (kMayNameAnything.contains(event.type)) return std::nullopt;
+  if (event.layer != trace::kNoLayer && event.layer >= store->layers.size())
+    return Complaint{fmt::format("a layer below {}", store->layers.size()), fmt::format("layer {}", event.layer)};
+  if (event.sequence != trace::kNoSequence && event.sequence >= store->created.sequences)
+    return Complaint{fmt::format("a sequence below {}", store->created.sequences),
+                     fmt::format("sequence {}", event.sequence)};
+  return std::nullopt;
+}
+
+Finding Declarations::on(const trace::RunBegin& /*begin*/, const Event& /*event*/, const Moment& /*moment*/) {
+  if (has_begun_) return Complaint{"RunBegin once, and first", "RunBegin after other events"};
+  has_begun_ = true;
+  return std::nullopt;
+}
+
+Finding Declarations::on(const trace::StoreCreated& created, const Event& event, const Moment& moment) {
+  Store& store = stores_[event.store];
+  if (store.is_created) return Complaint{"a store created once", fmt::format("store {} again", event.store)};
+  store.is_created = true;
+  if (moment.model.store(event.store) == nullptr)
+    return Complaint{fmt::format("1 to {} layers times sequences, all stores together", kModelCellsMax),
+                     fmt::format("{} layers and {} sequences", created.layers, created.sequences)};
+  store.declared.resize(created.layers);
+  store.formatted.resize(created.layers);
+  return std::nullopt;
+}
+
+Finding Declarations::on(const trace::LayerDeclared& layer, const Event& event, const Moment& /*moment*/) {
+  if (const std::string_view why = impossible(layer); !why.empty())
+    return Complaint{"a layer that can be", std::string(why)};
+  return mark_once(stores_[event.store].declared, event.layer, "LayerDeclared");
+}
+
+Finding Declarations::on(const trace::LayerFormat& /*format*/, const Event& event, const Moment& /*moment*/) {
+  return mark_once(stores_[event.store].formatted, event.layer, "LayerFormat");
+}
+
+Finding Declarations::on(const trace::Called& /*called*/, const Event& event, const Moment& /*moment*/) {
+  Store& store = stores_[event.store];
+  if (store.is_used || !store.is_created) return std::nullopt;
+  store.is_used = true;
+  const auto all = [](const std::vector<bool>& marks) {
+    return std::find(marks.begin(), marks.end(), false) == marks.end();
+  };
+  if (all(store.declared) && all(store.formatted)) return std::nullopt;
+  return Complaint{"LayerDeclared and LayerFormat of every layer before the first call", "a call before them"};
+}
+
+}  // namespace kvwitness::verify::grammar

@@ -1,0 +1,382 @@
+// What a store says of itself agrees with what was seen: with the calls, the rows given, the memory that windows name,
+// and its own earlier words.
+#include "kvwitness/trace/event_table.hpp"
+#include "kvwitness/trace/names.hpp"
+#include "rules/rules.hpp"
+#include "slot_law.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <unordered_map>
+#include <vector>
+
+namespace kvwitness::verify {
+namespace {
+
+using trace::Operation;
+
+using Reads = Payloads<trace::Called, trace::Append, trace::Overwrite, trace::Move, trace::Truncate, trace::Evict,
+                       trace::Clear, trace::WindowOpened, trace::WindowRun, trace::RegionMeasured, trace::Allocation,
+                       trace::Free, trace::Reported>;
+
+constexpr RuleInfo kInfo{
+    .id = "trace-truth",
+    .level = Level::must,
+    .says =
+        "What the store claims is what was seen: appended pieces cover exactly the rows given, at their positions and "
+        "in "
+        "lawful slots, overwritten positions are exactly those lost, edits count what they did, windows lie where rows "
+        "were written, declared allocations are the observed ones, and reported numbers add up.",
+    .formula =
+        "union(Append.[first, first + count)) = [T, T + n), slot < C, in a ring slot = first mod C, k_digest = "
+        "sum(RowDigests); held_from = start'; union(Overwrite) = [start, start'); Truncate, Evict, Clear.freed = "
+        "positions lost; WindowRun.slot = claimed slot, offset = base + slot * stride; Reported = recomputed",
+    .witness = "an append, an edit, a window or a report",
+    .faults =
+        "ring-wrap-index (ml-explore/mlx-examples#1014, ollama/ollama#14912), growth-capacity (ml-explore/mlx-lm#950), "
+        "cursor-count-confusion (ml-explore/mlx-lm#1116), offset-overflow (vllm-project/vllm#47671), misreported-state "
+        "(kekzl/imp#1115)",
+    .reads = Reads::kTypes,
+};
+
+std::string text(Range range) {
+  return fmt::format("[{}, {})", range.from, range.to);
+}
+
+class TraceTruth final : public RuleChecker<TraceTruth, kInfo, Reads> {
+ public:
+  TraceTruth() : reserved_(std::size_t{trace::kNoStore} + 1) {}
+
+  void on(const trace::Called& called, const Event& event, const Moment& moment) {
+    call_ = {};
+    pieces_.clear();
+    const StoreModel* store = moment.model.store(event.store);
+    if (store == nullptr || !store->tracked) return;
+    call_.is_followed = true;
+    call_.operation = called.operation;
+    call_.store = event.store;
+    const LayerModel* rows = moment.model.layer(event.store, event.sequence, event.layer);
+    if (rows == nullptr) return;
+    call_.before = rows->held();
+    call_.next = rows->end();
+    call_.next_lost = rows->start();
+    call_.after = moment.model.held_after(event.store, event.sequence, event.layer);
+  }
+
+  void on(const trace::Append& append, const Event& event, const Moment& moment);
+  void on(const trace::Overwrite& overwrite, const Event& event, const Moment& moment);
+  void on(const trace::Move& move, const Event& event, const Moment& moment);
+  void on(const trace::Truncate& truncate, const Event& event, const Moment& moment);
+  void on(const trace::Evict& evict, const Event& event, const Moment& moment);
+  void on(const trace::Clear& clear, const Event& event, const Moment& moment);
+  void on(const trace::WindowOpened& opened, const Event& event, const Moment& moment);
+  void on(const trace::WindowRun& run, const Event& event, const Moment& moment);
+  void on(const trace::RegionMeasured& region, const Event& event, const Moment& moment);
+  void on(const trace::Allocation& taken, const Event& event, const Moment& moment);
+  void on(const trace::Free& freed, const Event& event, const Moment& moment);
+  void on(const trace::Reported& reported, const Event& event, const Moment& moment);
+  void on_end(const Moment& moment, RuleVerdict& verdict) override;
+
+ private:
+  struct Call {
+    bool is_followed = false;
+    Operation operation{};
+    StoreIndex store = trace::kNoStore;
+    Range before;                 ///< held by the layer
+    Range after;                  ///< held once the call is done
+    std::uint64_t next = 0;       ///< position that the next piece begins with
+    std::uint64_t next_lost = 0;  ///< position that the next Overwrite begins with
+    std::uint64_t declared = 0;   ///< heap allocations
+    LayerIndex moving = trace::kNoLayer;
+    std::uint32_t moved = 0;       ///< rows moved in the layer `moving`
+    std::uint32_t moved_most = 0;  ///< of all layers so far
+  };
+
+  /// The store of an event inside the call that is followed; null where there is nothing to compare with.
+  [[nodiscard]] const StoreModel* store_of(const Event& event, const Moment& moment) const noexcept {
+    const StoreModel* store = moment.model.store(event.store);
+    const bool is_its = call_.is_followed && event.store == call_.store && store != nullptr && store->tracked;
+    return is_its && event.layer < store->layers.size() ? store : nullptr;
+  }
+  void expect(bool holds, std::string_view what, std::uint64_t expected, std::uint64_t observed, const Event& event,
+              const Moment& moment) {
+    if (!holds) violate(event, moment, fmt::format("{} {}", what, expected), fmt::format("{}", observed));
+  }
+  void expect_equal(std::string_view what, std::uint64_t expected, std::uint64_t observed, const Event& event,
+                    const Moment& moment) {
+    expect(expected == observed, what, expected, observed, event, moment);
+  }
+
+  void check_slots(const StoreModel& store, Position first, std::uint32_t count, Slot slot, const Event& event,
+                   const Moment& moment);
+  void check_appended(const Event& event, const Moment& moment);
+  void check_digests(const LayerModel& rows, const Event& event, const Moment& moment);
+  void check_freed(std::uint32_t freed, const Event& event, const Moment& moment);
+  void check_run_slots(const trace::WindowRun& run, const LayerModel& rows, const Event& event, const Moment& moment);
+  void check_offset(const trace::WindowRun& run, const StoreModel& store, const Event& event, const Moment& moment);
+  void check_declared(const trace::RegionMeasured& region, const Event& event, const Moment& moment);
+
+  Call call_;
+  std::vector<std::pair<trace::Append, std::uint64_t>> pieces_;  ///< of the append under way, with event numbers
+  std::unordered_map<std::uint64_t, OffsetLaw> offsets_;         ///< by store, sequence and layer
+  std::vector<std::uint64_t> reserved_;                          ///< by store: bytes of declared storages
+  std::uint64_t not_given_ = 0;                                  ///< appends without digests
+};
+
+// ---- appends --------------------------------------------------------------------------------------------------------
+
+void TraceTruth::check_slots(const StoreModel& store, Position first, std::uint32_t count, Slot slot,
+                             const Event& event, const Moment& moment) {
+  const std::uint64_t capacity = store.layers[event.layer].capacity;
+  if (std::uint64_t{slot} + count > capacity)
+    return violate(event, moment, fmt::format("slots below the capacity {}", capacity),
+                   fmt::format("[{}, {})", slot, std::uint64_t{slot} + count));
+  const std::optional<Slot> lawful = lawful_slot(store, event.layer, call_.after.from, first);
+  if (lawful && *lawful != slot)
+    violate(event, moment, fmt::format("position {} in slot {}", first, *lawful), fmt::format("slot {}", slot));
+}
+
+void TraceTruth::on(const trace::Append& append, const Event& event, const Moment& moment) {
+  const StoreModel* store = store_of(event, moment);
+  if (store == nullptr) return;
+  constexpr std::size_t kPiecesMax = std::size_t{1} << 16;
+  if (pieces_.size() < kPiecesMax) pieces_.emplace_back(append, event.number);
+  expect_equal("a piece that begins with position", call_.next, append.first, event, moment);
+  expect(append.count != 0, "a piece of at least", 1, append.count, event, moment);
+  call_.next = std::uint64_t{append.first} + append.count;
+  check_slots(*store, append.first, append.count, append.slot, event, moment);
+  expect_equal("held from", call_.after.from, append.held_from, event, moment);
+  const trace::LayerFormat& format = store->formats[event.layer];
+  expect_equal("bytes", append.count * (format.k_row_bytes + format.v_row_bytes), append.bytes, event, moment);
+}
+
+void TraceTruth::on(const trace::Overwrite& overwrite, const Event& event, const Moment& moment) {
+  const StoreModel* store = store_of(event, moment);
+  const LayerModel* rows = moment.model.layer(event.store, event.sequence, event.layer);
+  if (store == nullptr || rows == nullptr) return;
+  const std::uint64_t end = std::uint64_t{overwrite.first} + overwrite.count;
+  if (overwrite.first != call_.next_lost || end > call_.after.from)
+    violate(event, moment,
+            fmt::format("overwritten: {}", text({static_cast<Position>(call_.next_lost), call_.after.from})),
+            fmt::format("[{}, {})", overwrite.first, end));
+  call_.next_lost = std::max(call_.next_lost, end);
+  for (std::uint64_t p = overwrite.first; p < std::min<std::uint64_t>(end, call_.before.to); ++p) {
+    const ModelRow* row = rows->find(static_cast<Position>(p));
+    const std::uint64_t slot = overwrite.slot + (p - overwrite.first);
+    if (row == nullptr || row->slot == trace::kNoSlot || row->slot == slot) continue;
+    return violate(event, moment, fmt::format("position {} lost from slot {}, where it was written", p, row->slot),
+                   fmt::format("slot {}", slot), row->epoch);
+  }
+  const bool is_ring = store->can(trace::Capability::ring);
+  if (is_ring)
+    expect_equal("overwritten by position", std::uint64_t{overwrite.first} + store->layers[event.layer].capacity,
+                 overwrite.by, event, moment);
+}
+
+void TraceTruth::check_appended(const Event& event, const Moment& moment) {
+  const LayerModel* rows = moment.model.layer(event.store, event.sequence, event.layer);
+  if (rows == nullptr) return;
+  meet();
+  const Range given{call_.before.to, call_.after.to};
+  if (call_.next != given.to)
+    violate(event, moment, fmt::format("pieces for all rows given, {}", text(given)),
+            fmt::format("pieces up to {}", call_.next));
+  if (call_.next_lost < call_.after.from)
+    violate(event, moment, fmt::format("overwritten: {}", text({call_.before.from, call_.after.from})),
+            fmt::format("overwritten up to {}", call_.next_lost));
+  check_digests(*rows, event, moment);
+}
+
+void TraceTruth::check_digests(const LayerModel& rows, const Event& event, const Moment& moment) {
+  bool is_given = true;
+  for (const auto& [piece, number] : pieces_) {
+    const Range range{piece.first, piece.first + std::min(piece.count, trace::kNoPosition - piece.first)};
+    const auto given = rows.digests(range);
+    if (range.from < rows.start() || range.to > rows.end()) continue;  // told by the other checks
+    is_given = is_given && given && piece.k_digest != 0 && piece.v_digest != 0;
+    if (!given || piece.k_digest == 0 || piece.v_digest == 0) continue;
+    if (given->k == piece.k_digest && given->v == piece.v_digest) continue;
+    violate(event, moment, fmt::format("{} appended with the digests of the rows given", text(range)),
+            given->k == piece.k_digest   ? "other values"
+            : given->v == piece.v_digest ? "other keys"
+                                         : "other keys and values",
+            number);
+  }
+  if (!is_given) ++not_given_;
+}
+
+// ---- edits ----------------------------------------------------------------------------------------------------------
+
+void TraceTruth::on(const trace::Move& move, const Event& event, const Moment& moment) {
+  const StoreModel* store = store_of(event, moment);
+  const LayerModel* rows = moment.model.layer(event.store, event.sequence, event.layer);
+  if (store == nullptr || rows == nullptr) return;
+  if (call_.moving != event.layer) call_.moved = 0;
+  call_.moving = event.layer;
+  call_.moved += move.count;
+  call_.moved_most = std::max(call_.moved_most, call_.moved);
+  const trace::LayerFormat& format = store->formats[event.layer];
+  expect_equal("bytes moved", move.count * (format.k_row_bytes + format.v_row_bytes), move.bytes, event, moment);
+  expect_equal("a row moved with its position", move.from_position, move.to_position, event, moment);
+  const std::uint64_t capacity = store->layers[event.layer].capacity;
+  expect(std::uint64_t{move.to_slot} + move.count <= capacity, "slots up to", capacity,
+         std::uint64_t{move.to_slot} + move.count, event, moment);
+  const ModelRow* row = rows->find(move.from_position);
+  if (row == nullptr)
+    return violate(event, moment, "a move of positions that are held", fmt::format("position {}", move.from_position));
+  if (row->slot != trace::kNoSlot) expect_equal("a move from slot", row->slot, move.from_slot, event, moment);
+}
+
+/// Positions that the call under way takes from the widest layer.
+void TraceTruth::check_freed(std::uint32_t freed, const Event& event, const Moment& moment) {
+  const StoreModel* store = moment.model.store(event.store);
+  if (store == nullptr || !store->tracked || !call_.is_followed || event.store != call_.store) return;
+  meet();
+  std::uint32_t widest = 0;
+  for (LayerIndex layer = 0; layer < store->layers.size(); ++layer) {
+    const LayerModel* rows = moment.model.layer(event.store, event.sequence, layer);
+    if (rows == nullptr) return;
+    widest =
+        std::max(widest, rows->held().count() - moment.model.held_after(event.store, event.sequence, layer).count());
+  }
+  expect_equal("freed", widest, freed, event, moment);
+}
+
+void TraceTruth::on(const trace::Truncate& truncate, const Event& event, const Moment& moment) {
+  check_freed(truncate.freed, event, moment);
+  const StoreModel* store = moment.model.store(event.store);
+  const LayerModel* rows = moment.model.layer(event.store, event.sequence, 0);
+  if (store == nullptr || rows == nullptr || !call_.is_followed) return;
+  expect_equal("truncated to", store->call.called.to, truncate.to, event, moment);
+  expect_equal("truncated from", rows->end(), truncate.old_end, event, moment);
+}
+
+void TraceTruth::on(const trace::Evict& evict, const Event& event, const Moment& moment) {
+  check_freed(evict.freed, event, moment);
+  const StoreModel* store = moment.model.store(event.store);
+  if (store == nullptr || !call_.is_followed) return;
+  const trace::Called& called = store->call.called;
+  if (evict.from != called.from || evict.to != called.to)
+    violate(event, moment, fmt::format("evicted: {}", text({called.from, called.to})), text({evict.from, evict.to}));
+  expect_equal("rows moved", call_.moved_most, evict.moved, event, moment);
+}
+
+void TraceTruth::on(const trace::Clear& clear, const Event& event, const Moment& moment) {
+  check_freed(clear.freed, event, moment);
+}
+
+// ---- windows --------------------------------------------------------------------------------------------------------
+
+void TraceTruth::on(const trace::WindowOpened& opened, const Event& event, const Moment& moment) {
+  const StoreModel* store = store_of(event, moment);
+  if (store == nullptr) return;
+  meet();
+  const trace::Called& called = store->call.called;
+  const bool is_asked = called.operation != Operation::window || (opened.from == called.from && opened.to == called.to);
+  if (!is_asked)
+    violate(event, moment, fmt::format("a window of {}, as called", text({called.from, called.to})),
+            text({opened.from, opened.to}), store->call.number);
+}
+
+void TraceTruth::on(const trace::WindowRun& run, const Event& event, const Moment& moment) {
+  const StoreModel* store = store_of(event, moment);
+  const ViewModel* view = moment.model.view(run.view);
+  const LayerModel* rows = moment.model.layer(event.store, event.sequence, event.layer);
+  if (store == nullptr || view == nullptr || rows == nullptr || view->copied || view->stale_since) return;
+  check_run_slots(run, *rows, event, moment);
+  const bool has_offset = run.offset != trace::kOutsideStorage && run.slot != trace::kNoSlot && run.count != 0;
+  if (has_offset) check_offset(run, *store, event, moment);
+}
+
+void TraceTruth::check_run_slots(const trace::WindowRun& run, const LayerModel& rows, const Event& event,
+                                 const Moment& moment) {
+  const std::uint64_t end = std::min<std::uint64_t>(std::uint64_t{run.first} + run.count, rows.end());
+  for (std::uint64_t p = std::max(run.first, rows.start()); p < end; ++p) {
+    const ModelRow& row = *rows.find(static_cast<Position>(p));
+    const std::uint64_t slot = run.slot + (p - run.first);
+    const bool agrees = run.slot != trace::kNoSlot && row.slot == slot;
+    if (row.slot == trace::kNoSlot || agrees) continue;
+    return violate(event, moment, fmt::format("position {} in slot {}, where it was written", p, row.slot),
+                   run.slot == trace::kNoSlot ? "no slot" : fmt::format("slot {}", slot), row.epoch);
+  }
+}
+
+void TraceTruth::check_offset(const trace::WindowRun& run, const StoreModel& store, const Event& event,
+                              const Moment& moment) {
+  const std::uint64_t cell = std::uint64_t{event.store} << 48 | std::uint64_t{event.sequence} << 16 | event.layer;
+  OffsetLaw& law = offsets_[cell];
+  if (law.admits(run.slot, run.offset, store.formats[event.layer].k_row_bytes)) return;
+  violate(event, moment,
+          fmt::format("slot {} at the offset that the other slots of this sequence and layer give it", run.slot),
+          fmt::format("offset {}", run.offset));
+}
+
+// ---- probe and reports ----------------------------------------------------------------------------------------------
+
+void TraceTruth::check_declared(const trace::RegionMeasured& region, const Event& event, const Moment& moment) {
+  // Saying nothing is no claim: zero-alloc-per-token counts what was seen.
+  if (call_.declared == 0 || region.evidence != trace::Evidence::observed) return;
+  expect_equal("heap allocations, as the probe observed them,", region.allocations, call_.declared, event, moment);
+}
+
+void TraceTruth::on(const trace::RegionMeasured& region, const Event& event, const Moment& moment) {
+  const StoreModel* store = moment.model.store(event.store);
+  const bool is_its =
+      call_.is_followed && event.store == call_.store && region.operation == call_.operation && store != nullptr;
+  if (!is_its) return;
+  check_declared(region, event, moment);
+  const bool is_done_append = region.operation == Operation::append && store->call.done;
+  if (is_done_append && event.layer < store->layers.size()) check_appended(event, moment);
+  call_.is_followed = false;
+}
+
+void TraceTruth::on(const trace::Allocation& taken, const Event& event, const Moment& /*moment*/) {
+  if (taken.origin == trace::Origin::store) reserved_[event.store] += taken.bytes;
+  const bool is_declared = taken.origin == trace::Origin::heap && taken.evidence == trace::Evidence::declared;
+  if (is_declared && call_.is_followed && event.store == call_.store) call_.declared += taken.count;
+}
+
+void TraceTruth::on(const trace::Free& freed, const Event& event, const Moment& /*moment*/) {
+  if (freed.origin == trace::Origin::store) reserved_[event.store] -= std::min(reserved_[event.store], freed.bytes);
+}
+
+void TraceTruth::on(const trace::Reported& reported, const Event& event, const Moment& moment) {
+  static const trace::NameHash reserved_bytes = trace::hash_name("reserved-bytes");
+  static const trace::NameHash used_bytes = trace::hash_name("used-bytes");
+  static const trace::NameHash resident_positions = trace::hash_name("resident-positions");
+  const StoreModel* store = moment.model.store(event.store);
+  if (store == nullptr || !store->tracked) return;
+  if (reported.what == reserved_bytes) {
+    meet();
+    return expect_equal("reserved bytes", reserved_[event.store], reported.value, event, moment);
+  }
+  if (reported.what != used_bytes && reported.what != resident_positions) return;
+  meet();
+  std::uint64_t bytes = 0;
+  std::uint64_t positions = 0;
+  for (SequenceId sequence = 0; sequence < store->created.sequences; ++sequence) {
+    for (LayerIndex layer = 0; layer < store->layers.size(); ++layer) {
+      const std::uint64_t rows = moment.model.layer(event.store, sequence, layer)->held().count();
+      positions += rows;
+      bytes += rows * (store->formats[layer].k_row_bytes + store->formats[layer].v_row_bytes);
+    }
+  }
+  const bool is_bytes = reported.what == used_bytes;
+  expect_equal(is_bytes ? "used bytes" : "resident positions", is_bytes ? bytes : positions, reported.value, event,
+               moment);
+}
+
+void TraceTruth::on_end(const Moment& /*moment*/, RuleVerdict& verdict) {
+  if (not_given_ == 0) return;
+  verdict.status = Status::inconclusive;
+  verdict.note = fmt::format("{} appends without digests of their rows", not_given_);
+}
+
+}  // namespace
+
+const Rule& trace_truth_rule() {
+  return rule_of<TraceTruth>();
+}
+
+}  // namespace kvwitness::verify

@@ -1,0 +1,57 @@
+/// Where a store's rows must lie, as far as its declaration says.
+#pragma once
+
+#include "kvwitness/verify/model.hpp"
+
+#include <cstdint>
+#include <optional>
+#include <vector>
+
+namespace kvwitness::verify {
+
+/// The slot of a position in a layer that starts at `start`: position mod capacity in a ring, the distance from the
+/// start in a flat store. Absent where the declaration leaves slots to the store.
+[[nodiscard]] inline std::optional<Slot> lawful_slot(const StoreModel& store, LayerIndex layer, Position start,
+                                                     Position position) noexcept {
+  using trace::Capability;
+  const trace::LayerDeclared& declared = store.layers[layer];
+  if (store.can(Capability::ring)) return declared.capacity == 0 ? position : position % declared.capacity;
+  const bool is_flat = store.can(Capability::zero_copy) && !store.can(Capability::paged) && declared.sliding == 0;
+  if (is_flat && position >= start) return position - start;
+  return std::nullopt;
+}
+
+/// The byte offset of a slot is base + slot * stride in each layer of a sequence. Base and stride are learnt from the
+/// first two slots that are seen; every later one is held to them.
+class OffsetLaw {
+ public:
+  /// False where the offset contradicts those seen before, or two slots lie closer than `row_bytes`. Offsets are taken
+  /// modulo 2^64, as addresses are.
+  [[nodiscard]] bool admits(Slot slot, std::uint64_t offset, std::uint64_t row_bytes) noexcept {
+    if (known_ == 0) {
+      first_slot_ = slot;
+      first_offset_ = offset;
+      known_ = 1;
+    }
+    if (slot == first_slot_) return offset == first_offset_;
+    const auto slots = static_cast<std::int64_t>(slot) - static_cast<std::int64_t>(first_slot_);
+    const auto bytes = static_cast<std::int64_t>(offset - first_offset_);
+    if (known_ == 2)
+      return bytes ==
+             static_cast<std::int64_t>(static_cast<std::uint64_t>(slots) * static_cast<std::uint64_t>(stride_));
+    if (bytes % slots != 0) return false;
+    stride_ = bytes / slots;
+    known_ = 2;
+    const std::uint64_t apart =
+        stride_ < 0 ? 0 - static_cast<std::uint64_t>(stride_) : static_cast<std::uint64_t>(stride_);
+    return apart >= row_bytes;
+  }
+
+ private:
+  int known_ = 0;  ///< slots learnt
+  Slot first_slot_ = 0;
+  std::uint64_t first_offset_ = 0;
+  std::int64_t stride_ = 0;
+};
+
+}  // namespace kvwitness::verify
