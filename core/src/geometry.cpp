@@ -60,9 +60,9 @@ std::uint64_t checked_layer(const StoreConfig& config, std::size_t i) {
   const LayerGeometry& layer = config.layers[i];
   validate_heads(layer, i);
   validate_slots(layer, i);
-  checked_product(layer.q_elements(), sizeof(float), i, "q_heads");
   const std::uint64_t k = checked_row(config.k_type, "k_type", layer.kv_elements(), i);
   const std::uint64_t v = checked_row(config.v_type, "v_type", layer.kv_elements(), i);
+  checked_product(layer.q_elements(), sizeof(float), i, "q_heads");
   if (v > kBytesMax - k) refuse_field("layers[{}].head_dim: a row of {} + {} bytes does not fit into 63 bits", i, k, v);
   const std::uint64_t per_sequence = checked_product(k + v, layer.capacity, i, "capacity");
   return checked_product(per_sequence, config.sequences, i, "capacity (of all sequences)");

@@ -1,0 +1,99 @@
+/// Compares a store with the list model, row by row.
+#pragma once
+
+#include "kvwitness/core/flat_store.hpp"
+#include "kvwitness/core/ring_store.hpp"
+#include "list_model.hpp"
+
+#include <boost/test/unit_test.hpp>
+
+#include <cstring>
+#include <memory>
+#include <string>
+#include <vector>
+
+namespace kvwitness::core::testing {
+
+inline bool is_row(const std::byte* row, std::uint64_t tag, Plane plane) {
+  float expected[kElements];
+  fill(tag, plane, expected);
+  return std::memcmp(row, expected, sizeof expected) == 0;
+}
+
+/// Rows [from, to) of a window are the model's, oldest first, without a gap.
+inline bool shows(const Window& window, const ListLayer& rows) {
+  Position next = window.range.from;
+  for (const Run& run : window.runs) {
+    if (run.first != next || run.count == 0) return false;
+    for (std::uint32_t i = 0; i < run.count; ++i, ++next)
+      if (!is_row(run.k_row(i), rows.tags[next], Plane::k) || !is_row(run.v_row(i), rows.tags[next], Plane::v))
+        return false;
+  }
+  return next == window.range.to;
+}
+
+/// Ring: slot = position mod capacity. Flat: counted from window_start.
+inline bool has_lawful_slots(const Window& window, std::uint32_t capacity, bool is_ring, Position start) {
+  for (const Run& run : window.runs)
+    if (run.slot != (is_ring ? run.first % capacity : run.first - start)) return false;
+  return true;
+}
+
+inline bool lies_in_declared_storage(const KvStore& store, const Run& run) {
+  bool k = false;
+  bool v = false;
+  for (const StorageUse& use : store.memory().storages) {
+    const auto holds = [&](const std::byte* row, std::size_t stride) {
+      return row >= use.base && row + run.count * stride <= use.base + use.bytes;
+    };
+    k = k || (use.plane == Plane::k && holds(run.k, run.k_stride_bytes));
+    v = v || (use.plane == Plane::v && holds(run.v, run.v_stride_bytes));
+  }
+  return k && v;
+}
+
+/// One layer of one sequence, through extent, window and read.
+inline bool holds_as_modelled(const KvStore& store, const ListModel& model, SequenceId sequence, LayerIndex layer) {
+  const ListLayer& rows = model.layer(sequence, layer);
+  const auto held = store.extent(sequence, layer);
+  if (!held || held->window_start != rows.start || held->end != rows.end()) return false;
+  WindowScratch scratch(store.layout().max_runs, 0);
+  const auto window = store.window(sequence, layer, {held->window_start, held->end}, scratch);
+  if (!window || window->copied_bytes != 0 || !shows(*window, rows)) return false;
+  const bool is_ring = store.layout().kind == "ring";
+  if (!has_lawful_slots(*window, store.layout().config->layers[layer].capacity, is_ring, held->window_start))
+    return false;
+  for (const Run& run : window->runs)
+    if (!lies_in_declared_storage(store, run)) return false;
+
+  const std::size_t count = held->end - held->window_start;
+  std::vector<std::byte> k(count * kElements * sizeof(float));
+  std::vector<std::byte> v(k.size());
+  const auto copied = store.read(sequence, layer, {held->window_start, held->end}, {k, v});
+  if (!copied || copied->bytes != k.size() + v.size()) return false;
+  const std::size_t row_bytes = kElements * sizeof(float);
+  for (std::size_t i = 0; i < count; ++i) {
+    const std::uint64_t tag = rows.tags[held->window_start + i];
+    if (!is_row(&k[i * row_bytes], tag, Plane::k) || !is_row(&v[i * row_bytes], tag, Plane::v)) return false;
+  }
+  return true;
+}
+
+inline bool holds_as_modelled(const KvStore& store, const ListModel& model) {
+  const StoreConfig& config = *store.layout().config;
+  std::uint64_t positions = 0;
+  for (SequenceId sequence = 0; sequence < config.sequences; ++sequence) {
+    for (LayerIndex layer = 0; layer < config.layers.size(); ++layer) {
+      if (!holds_as_modelled(store, model, sequence, layer)) return false;
+      positions += static_cast<std::uint64_t>(model.layer(sequence, layer).end() - model.layer(sequence, layer).start);
+    }
+  }
+  const MemoryReport memory = store.memory();
+  return memory.resident_positions == positions && memory.used_bytes == positions * 2 * kElements * sizeof(float);
+}
+
+inline std::unique_ptr<KvStore> make(const std::string& kind, const StoreConfig& config) {
+  return kind == "ring" ? make_ring_store(config) : make_flat_store(config);
+}
+
+}  // namespace kvwitness::core::testing
