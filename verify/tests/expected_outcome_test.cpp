@@ -1,0 +1,91 @@
+#include "trace_builder.hpp"
+
+#include <boost/test/unit_test.hpp>
+
+#include <string>
+
+using namespace kvwitness;
+using namespace kvwitness::verify;
+using namespace kvwitness::verify::testing;
+
+namespace {
+
+trace::Expected expect(Operation operation, RefusalCode outcome) {
+  trace::Expected expected{};
+  expected.operation = operation;
+  expected.outcome = outcome;
+  return expected;
+}
+
+trace::Called window_of(Position from, Position to) {
+  trace::Called called{};
+  called.operation = Operation::window;
+  called.from = from;
+  called.to = to;
+  return called;
+}
+
+struct Scripted : TraceBuilder {
+  Scripted() {
+    ring({.capacity = 4, .window = 4});
+    step_begin(0, 0, Operation::append);
+    for (int i = 0; i < 6; ++i) token(0, 0);
+    step_end();
+    step_begin(0, 0, Operation::window);
+  }
+  std::string judged() {
+    step_end();
+    return std::string(to_text(status_of("expected-outcome")));
+  }
+};
+
+}  // namespace
+
+BOOST_AUTO_TEST_SUITE(expected_outcome)
+
+BOOST_AUTO_TEST_CASE(a_refusal_that_is_expected_passes) {
+  Scripted trace;
+  trace.emit({0, 0}, expect(Operation::window, RefusalCode::evicted));
+  trace.refuse({0, 0, 0}, window_of(1, 5), RefusalCode::evicted);
+  BOOST_CHECK_EQUAL(trace.judged(), "pass");
+}
+
+BOOST_AUTO_TEST_CASE(a_refusal_for_another_reason_fails) {
+  Scripted trace;
+  trace.emit({0, 0}, expect(Operation::window, RefusalCode::evicted));
+  trace.refuse({0, 0, 0}, window_of(1, 7), RefusalCode::future);
+  BOOST_CHECK_EQUAL(trace.judged(), "fail");
+}
+
+BOOST_AUTO_TEST_CASE(a_lawful_refusal_that_the_script_does_not_expect_fails) {
+  Scripted trace;
+  trace.refuse({0, 0, 0}, window_of(1, 5), RefusalCode::evicted);
+  BOOST_CHECK_EQUAL(trace.judged(), "fail");
+}
+
+BOOST_AUTO_TEST_CASE(an_acceptance_where_a_refusal_is_expected_fails) {
+  Scripted trace;
+  trace.emit({0, 0}, expect(Operation::window, RefusalCode::evicted));
+  trace.close(trace.window(0, 0, 0, {2, 6}));
+  BOOST_CHECK_EQUAL(trace.judged(), "fail");
+}
+
+BOOST_AUTO_TEST_CASE(a_call_that_is_never_made_fails) {
+  Scripted trace;
+  trace.emit({0, 0}, expect(Operation::window, RefusalCode::none));
+  trace.read(0, 0, 0, {2, 6});
+  trace.step_end();
+  const RuleVerdict verdict = trace.verdict_of("expected-outcome");
+  BOOST_CHECK_EQUAL(to_text(verdict.status), "fail");
+  BOOST_REQUIRE_EQUAL(verdict.shown.size(), 1U);
+  BOOST_CHECK_EQUAL(verdict.shown.front().observed, "the call was never made");
+}
+
+BOOST_AUTO_TEST_CASE(without_a_script_only_expectations_count) {
+  Scripted trace;
+  trace.claims.steps.clear();
+  trace.refuse({0, 0, 0}, window_of(1, 5), RefusalCode::evicted);
+  BOOST_CHECK_EQUAL(trace.judged(), "vacuous");
+}
+
+BOOST_AUTO_TEST_SUITE_END()
