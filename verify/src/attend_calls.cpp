@@ -15,9 +15,12 @@ void AttendCalls::on(const trace::Called& called, const Event& event, const Mome
   if (event.store >= stores_.size()) stores_.resize(std::size_t{event.store} + 1);
   OfStore& store = stores_[event.store];
   const bool gathered_held_view = store.gathers_held_view;
+  store = {};
+  const bool is_gather = called.operation == trace::Operation::gather;
+  if (!is_gather && called.operation != trace::Operation::attend) return;
   const ViewModel* view = moment.model.view(called.view);
-  store = {std::nullopt, called.operation == trace::Operation::gather && is_held(view)};
-  if (called.operation != trace::Operation::attend) return;
+  store.gathers_held_view = is_gather && is_held(view);
+  if (is_gather) return;
   store.attend.emplace();
   AttendCall& call = *store.attend;
   call.sequence = event.sequence;

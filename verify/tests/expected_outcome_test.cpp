@@ -81,6 +81,23 @@ BOOST_AUTO_TEST_CASE(a_call_that_is_never_made_fails) {
   BOOST_CHECK_EQUAL(verdict.shown.front().observed, "the call was never made");
 }
 
+BOOST_AUTO_TEST_CASE(an_attend_is_refused_by_the_gather_that_it_needs) {
+  const auto judged = [](RefusalCode expected) {
+    Scripted trace;
+    const ViewId view = trace.window(0, 0, 0, {2, 6});
+    trace.token(0, 0);  // overwrites position 2
+    trace.emit({0, 0}, expect(Operation::attend, expected));
+    trace::Called called{};
+    called.operation = Operation::gather;
+    called.view = view;
+    trace.refuse({0, 0, 0}, called, RefusalCode::stale);
+    trace.close(view);
+    return trace.judged();
+  };
+  BOOST_CHECK_EQUAL(judged(RefusalCode::stale), "pass");
+  BOOST_CHECK_EQUAL(judged(RefusalCode::none), "fail");
+}
+
 BOOST_AUTO_TEST_CASE(without_a_script_only_expectations_count) {
   Scripted trace;
   trace.claims.steps.clear();

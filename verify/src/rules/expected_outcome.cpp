@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <optional>
 #include <vector>
 
 namespace kvwitness::verify {
@@ -17,7 +18,9 @@ constexpr RuleInfo kInfo{
     .says = "Each call of a script has the outcome that the script expects; where it says nothing, it is done.",
     .formula =
         "for each call c of a scripted run: outcome(c) = expected(c), expected(c) = ok where the script is silent; "
-        "each expectation meets its call within its step",
+        "each expectation meets its call within its step (of an attend also the window or gather that it needs, where "
+        "that "
+        "is refused)",
     .witness = "a call of a script, or a call that an expectation stands before",
     .faults =
         "legal-refused (huggingface/transformers#27548), rollback-past-wrap (ml-explore/mlx-lm#1512, "
@@ -41,10 +44,12 @@ class ExpectedOutcome final : public RuleChecker<ExpectedOutcome, kInfo, Reads> 
 
   void on(const trace::RegionMeasured& region, const Event& event, const Moment& moment) {
     const CallModel* call = ended_call(region, event, moment);
+    if (call == nullptr) return;
+    const std::optional<trace::Expected> told = call->expected ? call->expected : ahead_of_its_call(*call, event);
     const bool is_scripted = !moment.claims.steps.empty();
-    if (call == nullptr || (!call->expected && !is_scripted)) return;
+    if (!told && !is_scripted) return;
     meet();
-    const RefusalCode expected = call->expected ? call->expected->outcome : RefusalCode::none;
+    const RefusalCode expected = told ? told->outcome : RefusalCode::none;
     if (outcome_of(*call) == expected) return;
     violate(event, moment, fmt::format("{} {}", to_text(region.operation), outcome_text(expected)),
             outcome_text(outcome_of(*call)), call->number);
@@ -66,6 +71,21 @@ class ExpectedOutcome final : public RuleChecker<ExpectedOutcome, kInfo, Reads> 
     Event event;
     trace::Expected expected;
   };
+
+  /// The expectation of an attend that never comes, because the window or gather that it needs is refused.
+  std::optional<trace::Expected> ahead_of_its_call(const CallModel& call, const Event& event) {
+    const bool prepares =
+        call.called.operation == trace::Operation::window || call.called.operation == trace::Operation::gather;
+    if (!prepares || !call.refused) return std::nullopt;
+    const auto found = std::ranges::find_if(pending_, [&](const Pending& pending) {
+      return pending.expected.operation == trace::Operation::attend && is_same_sequence(pending.event, event);
+    });
+    if (found == pending_.end()) return std::nullopt;
+    const trace::Expected expected = found->expected;
+    pending_.erase(found);
+    return expected;
+  }
+
   static bool is_same_sequence(const Event& a, const Event& b) noexcept {
     return a.store == b.store && a.sequence == b.sequence;
   }
