@@ -1,0 +1,117 @@
+#include "kvwitness/scenarios/generator.hpp"
+
+#include "dice.hpp"
+#include "generator_steps.hpp"
+#include "kvwitness/trace/assert.hpp"
+#include "list_model.hpp"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <array>
+#include <vector>
+
+namespace kvwitness::scenarios {
+
+namespace {
+
+constexpr std::uint32_t kUnlimited = 0;
+
+/// A layer's window and capacity as the script writes them.
+struct LayerChoice {
+  std::uint32_t window = kUnlimited;
+  std::uint32_t capacity = 1;
+};
+
+[[nodiscard]] LayerChoice choose_layer(Dice& dice, bool slides) {
+  LayerChoice choice;
+  if (!dice.one_in(4)) choice.window = dice.pick({1U, 2U, 3U, 4U, 5U, 8U, 16U});
+  const std::uint32_t keys = choice.window == kUnlimited ? dice.between(1, 12) : choice.window;
+  choice.capacity = dice.pick({keys, keys + 1, 2 * keys - 1, 2 * keys, 3 * keys + 1, keys + 7});
+  // A layer that does not slide is of little use when it is full at once.
+  if (!slides) choice.capacity += dice.between(4, 40);
+  return choice;
+}
+
+[[nodiscard]] core::StoreConfig choose_config(Dice& dice, std::uint64_t capabilities) {
+  const auto can = [&](trace::Capability capability) {
+    return (capabilities & static_cast<std::uint64_t>(capability)) != 0;
+  };
+  core::StoreConfig config;
+  config.sequences = can(trace::Capability::sequences) ? dice.between(1, 3) : 1;
+  const bool all_slide = dice.one_in(2);
+  const std::uint32_t layers = dice.between(1, 3);
+  for (std::uint32_t i = 0; i < layers; ++i) {
+    core::LayerGeometry layer;
+    layer.sliding = can(trace::Capability::sliding) && (all_slide || !dice.one_in(4));
+    const LayerChoice choice = choose_layer(dice, layer.sliding);
+    layer.window = {choice.window, choice.window != kUnlimited};
+    layer.capacity = choice.capacity;
+    layer.kv_heads = 1;
+    layer.q_heads = 2;
+    layer.head_dim = 4;
+    config.layers.push_back(layer);
+  }
+  return config;
+}
+
+[[nodiscard]] std::string stream_text(Dice& dice) {
+  return std::string(
+      dice.pick<std::string_view>({R"({"kind": "coded"})", R"({"kind": "coded"})", R"({"kind": "indicator"})",
+                                   R"({"kind": "random"})", R"({"kind": "random", "shape": "one-hot-key"})"}));
+}
+
+/// One list per layer of what `text` says of it.
+template <class Text>
+[[nodiscard]] std::string per_layer(const core::StoreConfig& config, Text text) {
+  std::vector<std::string> texts;
+  for (const core::LayerGeometry& layer : config.layers) texts.push_back(text(layer));
+  return fmt::format("[{}]", fmt::join(texts, ", "));
+}
+
+[[nodiscard]] std::string store_text(const core::StoreConfig& config) {
+  const auto window = [](const core::LayerGeometry& layer) {
+    return layer.window.limited ? std::to_string(layer.window.keys) : std::string("null");
+  };
+  const auto capacity = [](const core::LayerGeometry& layer) { return std::to_string(layer.capacity); };
+  const auto sliding = [](const core::LayerGeometry& layer) { return std::string(layer.sliding ? "true" : "false"); };
+  return fmt::format(R"({{"kind": "@sut", "window": {}, "capacity": {}, "sliding": {}, "sequences": {}}})",
+                     per_layer(config, window), per_layer(config, capacity), per_layer(config, sliding),
+                     config.sequences);
+}
+
+[[nodiscard]] std::string script_name(std::uint64_t seed, const GeneratorOptions& options) {
+  return fmt::format("generated/{}-{:016x}", options.with_refusals ? "refusals" : "legal", seed);
+}
+
+}  // namespace
+
+std::string random_script(std::uint64_t seed, const GeneratorOptions& options) {
+  Dice dice(seed);
+  const core::StoreConfig config = choose_config(dice, options.capabilities);
+  const std::string stream = stream_text(dice);
+  const std::vector<std::string> steps = random_steps(dice, config, options);
+  return fmt::format(
+      "// Random, from seed {:#x}: every call is {}.\n"
+      "{{\n"
+      "  \"version\": 1, \"id\": \"{}\", \"seed\": \"{:#x}\",\n"
+      "  \"model\": {{\"layers\": {}, \"q_heads\": 2, \"kv_heads\": 1, \"head_dim\": 4}},\n"
+      "  \"stores\": {{\"sut\": {}}},\n"
+      "  \"stream\": {},\n"
+      "  \"steps\": [\n    {}\n  ]\n"
+      "}}\n",
+      seed, options.with_refusals ? "legal, or says how it is refused" : "legal", script_name(seed, options), seed,
+      config.layers.size(), store_text(config), stream, fmt::join(steps, ",\n    "));
+}
+
+Case random_case(std::uint64_t seed, const GeneratorOptions& options) {
+  Script script = parse_script(random_script(seed, options), script_name(seed, options) + ".jsonc", LoadOptions{});
+  KVW_ASSERT(script.cases.size() == 1);
+  return std::move(script.cases.front());
+}
+
+Case random_legal_case(std::uint64_t seed, std::uint64_t capabilities) {
+  return random_case(seed, {capabilities, false});
+}
+
+}  // namespace kvwitness::scenarios

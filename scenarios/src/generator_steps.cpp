@@ -1,0 +1,383 @@
+#include "generator_steps.hpp"
+
+#include "list_model.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <optional>
+#include <span>
+#include <string_view>
+
+namespace kvwitness::scenarios {
+
+namespace {
+
+using trace::Capability;
+using trace::LayerIndex;
+using trace::Position;
+using trace::Range;
+using trace::SequenceId;
+
+constexpr std::size_t kViewsMax = 3;
+
+/// A view that the script holds, by its label.
+struct HeldWindow {
+  std::string label;
+  ListView view;
+  bool released = false;
+};
+
+/// Writes steps and applies them to the model. Each kind of step is tried where it is legal; what is not possible now
+/// is left out.
+class StepWriter {
+ public:
+  StepWriter(Dice& dice, const core::StoreConfig& config, const GeneratorOptions& options)
+      : dice_(&dice),
+        options_(options),
+        model_(config, (options.capabilities & static_cast<std::uint64_t>(Capability::ring)) == 0) {
+    for (const Kind& kind : kinds()) {
+      if (can(kind) && (kind.always || !dice.one_in(3))) swarm_.push_back(&kind);
+    }
+  }
+
+  std::vector<std::string> write() {
+    for (std::uint32_t i = 0; i < options_.steps; ++i) {
+      id_ = dice_->below(model_.config().sequences);
+      const Kind& kind = *swarm_[dice_->below(static_cast<std::uint32_t>(swarm_.size()))];
+      (this->*kind.write)();
+    }
+    // A script may have drawn nothing that was possible.
+    if (steps_.empty()) add(R"("op": "mark", "label": "nothing")");
+    return std::move(steps_);
+  }
+
+ private:
+  struct Kind {
+    void (StepWriter::*write)();
+    std::optional<Capability> needs;
+    bool always = false;
+    bool refused = false;
+  };
+  [[nodiscard]] static std::span<const Kind> kinds();
+
+  [[nodiscard]] bool can(Capability capability) const noexcept {
+    return (options_.capabilities & static_cast<std::uint64_t>(capability)) != 0;
+  }
+  [[nodiscard]] bool can(const Kind& kind) const noexcept {
+    return (!kind.refused || options_.with_refusals) && (!kind.needs || can(*kind.needs));
+  }
+
+  void add(const std::string& members) { steps_.push_back("{" + members + "}"); }
+  void add_refused(const std::string& members, std::string_view code) {
+    add(fmt::format(R"({}, "expect": {{"refused": "{}"}})", members, code));
+  }
+  /// `op`, and the sequence it is about.
+  [[nodiscard]] std::string call(std::string_view op) const { return fmt::format(R"("op": "{}", "seq": {})", op, id_); }
+
+  [[nodiscard]] Position end() const noexcept { return model_.end(id_); }
+  [[nodiscard]] LayerIndex any_layer() noexcept {
+    return static_cast<LayerIndex>(dice_->below(static_cast<std::uint32_t>(model_.config().layers.size())));
+  }
+  [[nodiscard]] const ListLayer& held(LayerIndex layer) const noexcept { return model_.layer(id_, layer); }
+
+  /// A count of rows around what bites: windows and capacities of some layer, what is served at most.
+  [[nodiscard]] std::uint32_t biting_count(std::uint32_t most) noexcept {
+    const core::LayerGeometry& layer = model_.config().layers[any_layer()];
+    const std::uint32_t keys = layer.window.limited ? layer.window.keys : layer.capacity;
+    const std::uint32_t count =
+        dice_->pick({1U, 1U, keys - 1, keys, keys + 1, 2 * keys, layer.capacity, most, dice_->between(1, 6)});
+    return std::clamp(count, 1U, most);
+  }
+  /// A range that the layer holds.
+  [[nodiscard]] Range held_range(LayerIndex layer) noexcept {
+    const ListLayer& rows = held(layer);
+    const auto count = static_cast<std::uint32_t>(rows.rows.size());
+    const Position from = dice_->one_in(2) ? rows.start : rows.start + dice_->below(count + 1);
+    const Position to = dice_->one_in(2) ? rows.end() : from + dice_->below(rows.end() - from + 1);
+    return {from, to};
+  }
+  /// Windows of the newest token; what a decode step needs must be held, or it would be refused.
+  [[nodiscard]] bool serves_queries(Position first, std::uint32_t count) const noexcept {
+    for (LayerIndex layer = 0; layer < model_.config().layers.size(); ++layer) {
+      if (!model_.holds(id_, layer, model_.keys_of(id_, layer, first, count))) return false;
+    }
+    return true;
+  }
+
+  void append();
+  void append_in_chunks();
+  void prefill();
+  void decode();
+  void layer_by_layer();
+  void window();
+  void read();
+  void attend();
+  void hold();
+  void attend_held();
+  void release();
+  void truncate();
+  void evict();
+  void trim();
+  void clear();
+
+  void refuse_append();
+  void refuse_range();
+  void refuse_truncate();
+  void refuse_evict();
+  void refuse_sequence();
+  void refuse_layer();
+  void refuse_stale();
+
+  [[nodiscard]] HeldWindow* any_held(bool stale);
+
+  Dice* dice_;
+  GeneratorOptions options_;
+  ListModel model_;
+  std::vector<const Kind*> swarm_;
+  std::vector<std::string> steps_;
+  std::vector<HeldWindow> views_;
+  SequenceId id_ = 0;
+  std::uint32_t labels_ = 0;
+};
+
+std::span<const StepWriter::Kind> StepWriter::kinds() {
+  static const Kind kKinds[] = {
+      {&StepWriter::append, {}, true},
+      {&StepWriter::decode, {}, true},
+      {&StepWriter::append_in_chunks, {}},
+      {&StepWriter::prefill, {}},
+      {&StepWriter::layer_by_layer, {}},
+      {&StepWriter::window, {}},
+      {&StepWriter::read, {}},
+      {&StepWriter::attend, {}},
+      {&StepWriter::hold, Capability::held_views},
+      {&StepWriter::attend_held, Capability::held_views},
+      {&StepWriter::release, Capability::held_views},
+      {&StepWriter::truncate, Capability::truncate},
+      {&StepWriter::evict, Capability::front_evict},
+      {&StepWriter::trim, Capability::front_evict},
+      {&StepWriter::clear, Capability::clear},
+      {&StepWriter::refuse_append, {}, false, true},
+      {&StepWriter::refuse_range, {}, false, true},
+      {&StepWriter::refuse_truncate, Capability::truncate, false, true},
+      {&StepWriter::refuse_evict, Capability::front_evict, false, true},
+      {&StepWriter::refuse_sequence, {}, false, true},
+      {&StepWriter::refuse_layer, {}, false, true},
+      {&StepWriter::refuse_stale, Capability::held_views, false, true},
+  };
+  return kKinds;
+}
+
+// ---- legal steps
+
+void StepWriter::append() {
+  const std::uint32_t most = model_.longest_append(id_);
+  if (most == 0) return;
+  const std::uint32_t count = biting_count(most);
+  add(fmt::format(R"({}, "count": {}, "chunk": {})", call("append"), count, count));
+  model_.append_all(id_, count);
+}
+
+void StepWriter::append_in_chunks() {
+  const std::uint32_t room = model_.room(id_);
+  if (room == 0) return;
+  const std::uint32_t count = biting_count(std::min(room, 40U));
+  add(fmt::format(R"({}, "count": {})", call("append"), count));
+  model_.append_all(id_, count);
+}
+
+void StepWriter::prefill() {
+  const std::uint32_t most = model_.longest_append(id_);
+  if (most == 0) return;
+  const std::uint32_t count = biting_count(most);
+  const std::string_view path = dice_->one_in(4) ? "gather" : "pair";
+  add(fmt::format(R"({}, "count": {}, "chunk": {}, "path": "{}")", call("prefill"), count, count, path));
+  model_.append_all(id_, count);
+}
+
+void StepWriter::decode() {
+  const std::uint32_t room = model_.room(id_);
+  if (room == 0) return;
+  const std::uint32_t count = biting_count(std::min(room, 20U));
+  const std::string_view path = dice_->one_in(4) ? "gather" : "pair";
+  add(fmt::format(R"({}, "count": {}, "path": "{}")", call("decode"), count, path));
+  model_.append_all(id_, count);
+}
+
+void StepWriter::layer_by_layer() {
+  const std::uint32_t most = model_.longest_append(id_);
+  if (most == 0) return;
+  const std::uint32_t count = biting_count(most);
+  for (LayerIndex layer = 0; layer < model_.config().layers.size(); ++layer) {
+    add(fmt::format(R"({}, "layer": {}, "count": {})", call("append"), layer, count));
+    model_.append(id_, layer, count);
+    if (dice_->one_in(3)) window();
+  }
+}
+
+void StepWriter::window() {
+  const LayerIndex layer = any_layer();
+  const Range range = held_range(layer);
+  add(fmt::format(R"({}, "layer": {}, "from": {}, "to": {})", call("window"), layer, range.from, range.to));
+}
+
+void StepWriter::read() {
+  const LayerIndex layer = any_layer();
+  const Range range = held_range(layer);
+  add(fmt::format(R"({}, "layer": {}, "from": {}, "to": {})", call("read"), layer, range.from, range.to));
+}
+
+void StepWriter::attend() {
+  if (end() == 0) return;
+  const std::uint32_t count = dice_->between(1, std::min(end(), 3U));
+  const Position first = end() - count - (dice_->one_in(3) ? dice_->below(end() - count + 1) : 0);
+  if (!serves_queries(first, count)) return;
+  add(fmt::format(R"({}, "from": {}, "count": {})", call("attend"), first, count));
+}
+
+void StepWriter::hold() {
+  const LayerIndex layer = any_layer();
+  if (held(layer).rows.empty()) return;
+  const Position query = held(layer).end() - 1;
+  const Range range = model_.keys_of(id_, layer, query, 1);
+  const auto holding = std::ranges::count(views_, false, &HeldWindow::released);
+  if (range.empty() || !model_.holds(id_, layer, range) || static_cast<std::size_t>(holding) >= kViewsMax) return;
+  const std::string label = fmt::format("view{}", ++labels_);
+  add(fmt::format(R"({}, "layer": {}, "from": {}, "to": {}, "as": "{}")", call("window"), layer, range.from, range.to,
+                  label));
+  views_.push_back({label, model_.open(id_, layer, range)});
+}
+
+HeldWindow* StepWriter::any_held(bool stale) {
+  std::vector<HeldWindow*> fitting;
+  for (HeldWindow& window : views_) {
+    if (!window.released && model_.is_stale(window.view) == stale) fitting.push_back(&window);
+  }
+  return fitting.empty() ? nullptr : fitting[dice_->below(static_cast<std::uint32_t>(fitting.size()))];
+}
+
+void StepWriter::attend_held() {
+  const HeldWindow* window = any_held(false);
+  if (window == nullptr) return;
+  id_ = window->view.sequence;
+  add(fmt::format(R"({}, "layer": {}, "using": "{}")", call("attend"), window->view.layer, window->label));
+}
+
+void StepWriter::release() {
+  HeldWindow* window = any_held(dice_->one_in(2));
+  if (window == nullptr) return;
+  id_ = window->view.sequence;
+  add(fmt::format(R"({}, "using": "{}")", call("release"), window->label));
+  window->released = true;
+}
+
+void StepWriter::truncate() {
+  const Position deepest = model_.deepest_truncate(id_);
+  const Position to = dice_->one_in(2) ? deepest : deepest + dice_->below(end() - deepest + 1);
+  add(fmt::format(R"({}, "to": {})", call("truncate"), to));
+  model_.truncate(id_, to);
+}
+
+void StepWriter::evict() {
+  const Position lowest = model_.lowest_start(id_);
+  const Position to = dice_->one_in(4) ? end() : lowest + dice_->below(std::min(end() - lowest, 5U) + 1);
+  add(fmt::format(R"({}, "to": {})", call("evict"), to));
+  model_.evict(id_, to);
+}
+
+void StepWriter::trim() {
+  if (end() == 0) return;
+  Position to = end();
+  for (LayerIndex layer = 0; layer < model_.config().layers.size(); ++layer)
+    to = std::min(to, model_.keys_of(id_, layer, end() - 1, 1).from);
+  add(call("trim"));
+  model_.evict(id_, to);
+}
+
+void StepWriter::clear() {
+  add(call("clear"));
+  model_.clear(id_);
+}
+
+// ---- steps that are refused
+
+void StepWriter::refuse_append() {
+  const std::uint32_t most = model_.longest_append(id_, 0);
+  const std::uint32_t count = most + dice_->pick({1U, 1U, 2U, 5U});
+  add_refused(fmt::format(R"({}, "count": {})", call("append"), count), "full");
+}
+
+void StepWriter::refuse_range() {
+  const LayerIndex layer = any_layer();
+  const std::string_view op = dice_->one_in(2) ? "window" : "read";
+  const Position start = held(layer).start;
+  const Position last = held(layer).end();
+  const auto ask = [&](Range range, std::string_view code) {
+    add_refused(fmt::format(R"({}, "layer": {}, "from": {}, "to": {})", call(op), layer, range.from, range.to), code);
+  };
+  switch (dice_->below(4)) {
+    case 0: return ask({start, last + dice_->between(1, 3)}, "future");
+    case 1: return ask({last + 1, last + 2}, "future");
+    case 2: return ask({last + 1, last}, "out-of-order");
+    default:
+      if (start > 0) ask({start - dice_->between(1, start), last}, "evicted");
+  }
+}
+
+void StepWriter::refuse_truncate() {
+  const Position deepest = model_.deepest_truncate(id_);
+  if (deepest == 0 || dice_->one_in(4)) {
+    add_refused(fmt::format(R"({}, "to": {})", call("truncate"), end() + dice_->between(1, 3)), "future");
+  } else {
+    const Position to = dice_->one_in(2) ? deepest - 1 : dice_->below(deepest);
+    add_refused(fmt::format(R"({}, "to": {})", call("truncate"), to), "evicted");
+  }
+}
+
+void StepWriter::refuse_evict() {
+  const Position lowest = model_.lowest_start(id_);
+  const bool has_middle = end() > lowest + 1 && !can(Capability::middle_evict);
+  if (!has_middle || dice_->one_in(3)) {
+    add_refused(fmt::format(R"({}, "to": {})", call("evict"), end() + dice_->between(1, 3)), "future");
+  } else {
+    const Position from = lowest + dice_->between(1, end() - lowest - 1);
+    add_refused(fmt::format(R"({}, "from": {}, "to": {})", call("evict"), from, from + 1), "unsupported");
+  }
+}
+
+void StepWriter::refuse_sequence() {
+  const SequenceId unknown = model_.config().sequences + dice_->below(3);
+  const std::string_view call_text = dice_->pick<std::string_view>(
+      {R"("op": "append")", R"("op": "decode")", R"("op": "clear")", R"("op": "truncate", "to": 0)",
+       R"("op": "window", "from": 0, "to": 0)", R"("op": "read", "from": 0, "to": 1)"});
+  add_refused(fmt::format(R"({}, "seq": {})", call_text, unknown), "unknown-sequence");
+}
+
+void StepWriter::refuse_layer() {
+  const auto layers = static_cast<std::uint32_t>(model_.config().layers.size());
+  if (layers == 1 || model_.longest_append(id_) == 0) return;
+  const std::uint32_t early = dice_->between(1, layers - 1);
+  add_refused(fmt::format(R"({}, "layer": {})", call("append"), early), "out-of-order");
+  add(fmt::format(R"({}, "layer": 0)", call("append")));
+  add_refused(fmt::format(R"({}, "layer": 0)", call("append")), "out-of-order");
+  if (can(Capability::truncate)) add_refused(fmt::format(R"({}, "to": 0)", call("truncate")), "out-of-order");
+  for (std::uint32_t layer = 1; layer < layers; ++layer) add(fmt::format(R"({}, "layer": {})", call("append"), layer));
+  model_.append_all(id_, 1);
+}
+
+void StepWriter::refuse_stale() {
+  const HeldWindow* window = any_held(true);
+  if (window == nullptr) return;
+  id_ = window->view.sequence;
+  add_refused(fmt::format(R"({}, "layer": {}, "using": "{}")", call("attend"), window->view.layer, window->label),
+              "stale");
+}
+
+}  // namespace
+
+std::vector<std::string> random_steps(Dice& dice, const core::StoreConfig& config, const GeneratorOptions& options) {
+  return StepWriter(dice, config, options).write();
+}
+
+}  // namespace kvwitness::scenarios
