@@ -35,7 +35,8 @@ constexpr const char* kFooter = R"(Examples:
 
 std::vector<std::string> product_kinds() {
   std::vector<std::string> names;
-  for (const scenarios::StoreKind& kind : scenarios::product_stores().all()) names.push_back(kind.name);
+  const scenarios::StoreRegistry registry = scenarios::product_stores();
+  for (const scenarios::StoreKind& kind : registry.all()) names.push_back(kind.name);
   return names;
 }
 
