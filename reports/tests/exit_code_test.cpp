@@ -1,0 +1,56 @@
+#include "kvwitness/reports/suite.hpp"
+
+#include <boost/test/unit_test.hpp>
+
+using kvwitness::reports::CaseResult;
+using kvwitness::reports::SuiteResult;
+using kvwitness::verify::Status;
+
+namespace {
+
+CaseResult with_status(Status status) {
+  CaseResult one;
+  one.verdict.status = status;
+  return one;
+}
+
+CaseResult skipped() {
+  CaseResult one = with_status(Status::skipped);
+  one.skipped_because = "needs fork";
+  return one;
+}
+
+int code(std::vector<CaseResult> cases) { return kvwitness::reports::exit_code(SuiteResult{std::move(cases), 0}); }
+
+}  // namespace
+
+BOOST_AUTO_TEST_SUITE(exit_codes)
+
+BOOST_AUTO_TEST_CASE(each_status_has_its_code) {
+  BOOST_TEST(code({with_status(Status::pass)}) == 0);
+  BOOST_TEST(code({with_status(Status::fail)}) == 1);
+  BOOST_TEST(code({with_status(Status::vacuous)}) == 7);
+  BOOST_TEST(code({with_status(Status::inconclusive)}) == 9);
+}
+
+BOOST_AUTO_TEST_CASE(what_was_not_run_is_no_pass) {
+  BOOST_TEST(code({}) == 4);
+  BOOST_TEST(code({skipped(), skipped()}) == 4);
+  BOOST_TEST(code({skipped(), with_status(Status::pass)}) == 0);
+}
+
+/// 6 before 1 before 7 before 9 before 0, in whatever order the cases stand.
+BOOST_AUTO_TEST_CASE(the_first_that_applies_wins) {
+  CaseResult differs = with_status(Status::pass);
+  differs.nondeterministic = true;
+  std::vector<CaseResult> cases = {with_status(Status::pass), skipped(), with_status(Status::inconclusive)};
+  BOOST_TEST(code(cases) == 9);
+  cases.insert(cases.begin(), with_status(Status::vacuous));
+  BOOST_TEST(code(cases) == 7);
+  cases.push_back(with_status(Status::fail));
+  BOOST_TEST(code(cases) == 1);
+  cases.insert(cases.begin() + 2, differs);
+  BOOST_TEST(code(cases) == 6);
+}
+
+BOOST_AUTO_TEST_SUITE_END()
