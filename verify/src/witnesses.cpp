@@ -63,6 +63,16 @@ std::pair<StoreIndex, std::string_view> split(const std::string& witness, const 
   throw trace::Error("witness \"" + witness + "\": the run has no store of this name");
 }
 
+/// Whether the rows of a range lie round the end of their ring: a copied window is one run, however the store holds it.
+bool turns_round(const LayerModel& layer, Range range) noexcept {
+  if (range.empty()) return false;
+  const ModelRow* oldest = layer.find(range.from);
+  const ModelRow* newest = layer.find(range.to - 1);
+  const bool known =
+      oldest != nullptr && newest != nullptr && oldest->slot != trace::kNoSlot && newest->slot != trace::kNoSlot;
+  return known && oldest->slot > newest->slot;
+}
+
 }  // namespace
 
 WitnessBoard::WitnessBoard(const trace::Claims& claims) : boards_(std::size_t{trace::kNoStore} + 1) {
@@ -85,7 +95,7 @@ void WitnessBoard::on_event(const Event& event, const Model& model) {
 void WitnessBoard::on_store_event(const Event& event, const Model& model, const StoreModel& store) {
   switch (event.type) {
     case EventType::LayerDeclared: return on_layer(event, store);
-    case EventType::WindowOpened: return on_window(event, store);
+    case EventType::WindowOpened: return on_window(event, model, store);
     case EventType::Called: boards_[event.store].pieces = 0; return;
     case EventType::Append:
       if (++boards_[event.store].pieces == 2) meet(event.store, Property::append_wrapped);
@@ -114,10 +124,12 @@ void WitnessBoard::on_layer(const Event& event, const StoreModel& store) {
   if (store.window(event.layer) != store.window(before)) meet(event.store, Property::layers_windows_differ);
 }
 
-void WitnessBoard::on_window(const Event& event, const StoreModel& store) {
+void WitnessBoard::on_window(const Event& event, const Model& model, const StoreModel& store) {
   const auto opened = trace::payload_of<trace::WindowOpened>(event);
   meet(event.store, Property::window_opened);
-  if (opened.runs > 1) meet(event.store, Property::window_wrapped);
+  const LayerModel* layer = model.layer(event.store, event.sequence, event.layer);
+  if (opened.runs > 1 || (opened.copied_bytes > 0 && layer != nullptr && turns_round(*layer, {opened.from, opened.to})))
+    meet(event.store, Property::window_wrapped);
   if (event.layer >= store.layers.size()) return;
   const trace::WindowSize window = store.window(event.layer);
   if (window.limited && Range{opened.from, opened.to}.count() < window.keys)

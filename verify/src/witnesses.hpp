@@ -80,7 +80,7 @@ class WitnessBoard {
   void on_store_event(const Event& event, const Model& model, const StoreModel& store);
   void on_call_end(const Event& event, const StoreModel& store);
   void on_append(const Event& event, const StoreModel& store);
-  void on_window(const Event& event, const StoreModel& store);
+  void on_window(const Event& event, const Model& model, const StoreModel& store);
   void on_refused(const Event& event);
   void on_attention(const Event& event, const Model& model, const StoreModel& store);
   void on_edit(const Event& event);
