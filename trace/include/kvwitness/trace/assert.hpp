@@ -8,12 +8,15 @@ namespace kvwitness::trace {
 using AssertHook = void (*)() noexcept;
 AssertHook set_assert_hook(AssertHook hook) noexcept;
 
+/// Prints "file:line: internal error: assertion '...' failed" to standard error, runs the hook once, flushes the C
+/// streams and exits with status 3 without destructors: the state is not to be trusted.
 [[noreturn]] void assert_failed(const char* expression, const char* file, int line) noexcept;
 
 }  // namespace kvwitness::trace
 
-#define KVW_ASSERT(condition) \
-  (static_cast<bool>(condition) ? static_cast<void>(0) : ::kvwitness::trace::assert_failed(#condition, __FILE__, __LINE__))
+#define KVW_ASSERT(condition)                          \
+  (static_cast<bool>(condition) ? static_cast<void>(0) \
+                                : ::kvwitness::trace::assert_failed(#condition, __FILE__, __LINE__))
 
 /// Per-element checks; compiled out with NDEBUG.
 #ifdef NDEBUG

@@ -9,15 +9,16 @@
 namespace kvwitness::trace {
 
 /// Result of an operation that may be refused. A refusal leaves the state unchanged and is an expected outcome, not
-/// an error; its payload is the event that tells it.
+/// an error; its payload is the event that tells it. Converts from either, so that a function returns whichever it has.
 template <class T>
 class [[nodiscard]] Outcome {
  public:
-  static_assert(std::is_trivially_copyable_v<T>);
+  static_assert(std::is_trivially_copyable_v<T> && std::is_default_constructible_v<T>);
 
-  constexpr Outcome(const T& value) noexcept : value_(value) {}                             // NOLINT(*-explicit-*)
-  constexpr Outcome(const Refused& refusal) noexcept : refusal_(refusal), ok_(false) {}     // NOLINT(*-explicit-*)
+  constexpr Outcome(const T& value) noexcept : value_(value) {}                          // NOLINT(*-explicit-*)
+  constexpr Outcome(const Refused& refusal) noexcept : refusal_(refusal), ok_(false) {}  // NOLINT(*-explicit-*)
 
+  /// There is a value, and no refusal.
   [[nodiscard]] constexpr bool ok() const noexcept { return ok_; }
   [[nodiscard]] constexpr explicit operator bool() const noexcept { return ok_; }
 
@@ -43,6 +44,7 @@ class [[nodiscard]] Outcome {
   bool ok_ = true;
 };
 
+/// Value of an operation that has nothing to return.
 struct Done {};
 
 }  // namespace kvwitness::trace
