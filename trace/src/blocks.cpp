@@ -65,24 +65,30 @@ std::map<NameHash, std::string_view> used_names(std::span<const Event> events, c
   return used;
 }
 
-/// One past the last name; `at` is where the name table starts.
-std::string names_fault(std::string_view block, std::size_t at, std::size_t size, std::uint32_t count,
-                        NameTable& names) {
-  std::string_view left = block.substr(at, size);
+/// Interns `count` names of a name table; says what is wrong with it, or nothing.
+std::string intern_names(std::string_view table, std::uint32_t count, NameTable& names) {
   NameHash last = 0;
   for (std::uint32_t i = 0; i < count; ++i) {
-    if (left.size() < 4) return "the name table is too short for its names";
-    const auto length = integer_at<std::uint32_t>(left, 0);
-    left.remove_prefix(4);
-    if (length == 0 || length > left.size()) return "the name table is too short for its names";
-    const NameHash hash = names.intern(left.substr(0, length));
+    if (table.size() < 4) return "the name table is too short for its names";
+    const auto length = integer_at<std::uint32_t>(table, 0);
+    table.remove_prefix(4);
+    if (length == 0 || length > table.size()) return "the name table is too short for its names";
+    const NameHash hash = names.intern(table.substr(0, length));
     if (hash <= last) return "the names are not in the order of their hashes";
     last = hash;
-    left.remove_prefix(length);
+    table.remove_prefix(length);
   }
-  if (left.size() >= 8 || left.find_first_not_of('\0') != std::string_view::npos)
+  if (table.size() >= 8 || table.find_first_not_of('\0') != std::string_view::npos)
     return "the name table is longer than its names";
   return {};
+}
+
+std::string names_fault(std::string_view table, std::uint32_t count, NameTable& names) {
+  try {
+    return intern_names(table, count, names);
+  } catch (const Error& error) {
+    return error.message();
+  }
 }
 
 std::string schema_fault(std::string_view block, std::uint32_t types) {
@@ -172,7 +178,7 @@ std::string read_block(std::string_view block, NameTable& names, std::vector<Eve
   const auto name_bytes = integer_at<std::uint32_t>(block, kNameBytesAt);
   if (const std::string fault = schema_fault(block, types); !fault.empty()) impossible(kBlockHeaderBytes, fault);
   const auto name_count = integer_at<std::uint32_t>(block, kNamesAt);
-  if (const std::string fault = names_fault(block, names_at, name_bytes, name_count, names); !fault.empty())
+  if (const std::string fault = names_fault(block.substr(names_at, name_bytes), name_count, names); !fault.empty())
     impossible(names_at, fault);
 
   const std::size_t events_at = names_at + name_bytes;

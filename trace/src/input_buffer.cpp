@@ -3,7 +3,6 @@
 #include "kvwitness/trace/error.hpp"
 
 #include <algorithm>
-#include <cstring>
 
 namespace kvwitness::trace {
 namespace {
@@ -14,7 +13,7 @@ constexpr std::size_t kPieceBytes = 64U << 10;
 
 bool InputBuffer::fill(std::size_t room) {
   if (buffer_.size() - end_ < room) {
-    std::memmove(buffer_.data(), buffer_.data() + begin_, end_ - begin_);
+    std::copy(held().begin(), held().end(), buffer_.begin());
     end_ -= begin_;
     begin_ = 0;
     // Doubling keeps the bytes moved linear in the bytes read.

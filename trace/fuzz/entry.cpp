@@ -1,0 +1,64 @@
+#include "entry.hpp"
+
+#include "kvwitness/trace/assert.hpp"
+#include "kvwitness/trace/blocks.hpp"
+#include "kvwitness/trace/error.hpp"
+#include "kvwitness/trace/event_table.hpp"
+#include "kvwitness/trace/jsonl.hpp"
+#include "kvwitness/trace/trace_file.hpp"
+
+#include <cstring>
+#include <string>
+#include <vector>
+
+namespace kvwitness::trace {
+namespace {
+
+void require_same_when_written_again(const Event& event, const NameTable& names) {
+  std::string line;
+  append_jsonl(line, event, names);
+  NameTable read;
+  KVW_ASSERT(event_from_jsonl(line, read) == event);
+}
+
+}  // namespace
+
+void fuzz_trace(std::string_view bytes) {
+  try {
+    TraceReader reader(open_memory("fuzz", bytes));
+    for (Event event; reader.next(event);) require_same_when_written_again(event, reader.names());
+    KVW_ASSERT(reader.end().complete == reader.end().why.empty());
+    KVW_ASSERT(reader.end().byte <= bytes.size());
+  } catch (const Error& error) {
+    KVW_ASSERT(error.location().file == "fuzz");
+    KVW_ASSERT(error.location().byte.value_or(0) <= bytes.size());
+  }
+}
+
+void fuzz_block(std::string_view bytes) {
+  constexpr std::size_t kCrcAt = 8;
+  std::string block(bytes);
+  const BlockInfo info = inspect_block(block);
+  if (!info.damage.empty() || info.bytes > block.size()) return;
+  block.resize(info.bytes);
+  const std::uint32_t crc = crc32(std::string_view(block).substr(kCrcAt + sizeof(std::uint32_t)));
+  std::memcpy(block.data() + kCrcAt, &crc, sizeof crc);
+  NameTable names;
+  std::vector<Event> events;
+  try {
+    KVW_ASSERT(read_block(block, names, events).empty());
+  } catch (const Error& error) {
+    KVW_ASSERT(error.location().byte.value() <= block.size());
+    return;
+  }
+  for (const Event& event : events) {
+    if (type_info(event.type) == nullptr) return;  // of a later version: it can be skipped, not written
+  }
+  std::string again;
+  append_block(again, events, names);
+  std::vector<Event> read;
+  KVW_ASSERT(read_block(again, names, read).empty() && read == events);
+  for (const Event& event : events) require_same_when_written_again(event, names);
+}
+
+}  // namespace kvwitness::trace

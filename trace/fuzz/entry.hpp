@@ -1,0 +1,16 @@
+/// What the fuzz targets and the replay of their corpora run.
+#pragma once
+
+#include <string_view>
+
+namespace kvwitness::trace {
+
+/// Reads `bytes` as a saved trace of either form. Whatever they are, the reader ends, throws nothing but Error, and
+/// every event that it hands out can be written and read again unchanged; ends the program where that is not so.
+void fuzz_trace(std::string_view bytes);
+
+/// Reads `bytes` as one block after making its CRC right, so that what lies behind the CRC is reached, and checks the
+/// same, and that the block can be written again.
+void fuzz_block(std::string_view bytes);
+
+}  // namespace kvwitness::trace
