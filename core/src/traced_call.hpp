@@ -66,14 +66,15 @@ Outcome<T> TracedStore::measured(Call& call, F&& body) {
   // A gather's scope tells its allocations from inside the region.
   constexpr std::size_t kEventsInside = 8;
   bus_->reserve(kEventsInside);
-  const std::uint64_t faults = trace::thread_minor_faults();
+  // A system call each, so only where somebody listens.
+  const std::uint64_t faults = bus_->active() ? trace::thread_minor_faults() : 0;
   bus_->enter_region();
   const trace::ProbeRegion region;
   const Outcome<T> outcome = guarded<T>(call.operation, body);
   call.seen = region.seen();
   call.alone = region.foreign_allocations() == 0;
   bus_->leave_region();
-  call.faults = trace::thread_minor_faults() - faults;
+  call.faults = bus_->active() ? trace::thread_minor_faults() - faults : 0;
   return outcome;
 }
 

@@ -194,6 +194,7 @@ Outcome<Done> TracedStore::read(SequenceId sequence, LayerIndex layer, Range ran
   if (knows(sequence, layer)) {
     const std::uint64_t k_row = k_row_bytes(config(), layer);
     const std::uint64_t v_row = v_row_bytes(config(), layer);
+    tell_declared(call, copied->declared);
     tell_copies(call.subject, trace::AdapterKind::copy_read, 0, range.count(), Evidence::observed);
     trace::ReadRows told{};
     told.bytes = copied->bytes;
@@ -260,6 +261,7 @@ Outcome<Done> TracedStore::edit(Call& call, F&& body, T&& tell) {
   const SequenceId sequence = call.subject.sequence;
   ++changes_;
   if (knows(sequence, 0)) ++edits_[sequence];
+  tell_declared(call, edited->declared);
   tell(*edited, tell_moves(sequence, edited->moved));
   end(call, RefusalCode::none);
   digest_state(sequence, trace::DigestReason::after_edit);

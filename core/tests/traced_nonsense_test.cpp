@@ -33,14 +33,19 @@ class SpoiltStore : public KvStore {
     return spoil_window ? spoil_window(*window, scratch) : window;
   }
   Outcome<Copied> read(SequenceId sequence, LayerIndex layer, Range range, const RowsOut& out) const override {
-    return inner->read(sequence, layer, range, out);
+    const auto copied = inner->read(sequence, layer, range, out);
+    return copied.ok() ? Outcome<Copied>(Copied{copied->bytes, heap}) : copied;
   }
   Outcome<Done> still_valid(const Window&) const override { return Done{}; }
   Outcome<Edited> truncate(SequenceId sequence, Position to) override { return inner->truncate(sequence, to); }
   Outcome<Edited> evict(SequenceId sequence, Range range) override { return inner->evict(sequence, range); }
-  Outcome<Edited> clear(SequenceId sequence) override { return inner->clear(sequence); }
+  Outcome<Edited> clear(SequenceId sequence) override {
+    auto edited = inner->clear(sequence);
+    return edited.ok() ? Outcome<Edited>(Edited{edited->freed, edited->moved, heap}) : edited;
+  }
 
   std::unique_ptr<KvStore> inner;
+  Declared heap;  ///< what reads and clears say that they took
   std::function<Outcome<Extent>(Extent)> spoil_extent;
   std::function<Outcome<Appended>(Appended)> spoil_append;
   std::function<Outcome<Window>(Window, WindowScratch&)> spoil_window;
@@ -119,6 +124,21 @@ BOOST_AUTO_TEST_CASE(pieces_are_told_as_they_are_one_too_many_at_most) {
   BOOST_TEST(heap.bytes == 96U);
   BOOST_TEST((heap.origin == trace::Origin::heap));
   BOOST_TEST((heap.evidence == trace::Evidence::declared));
+}
+
+BOOST_AUTO_TEST_CASE(heap_use_that_a_store_admits_is_told_in_every_call) {
+  SpoiltBench bench;
+  bench.spoilt->heap = {2, 80};
+  std::vector<std::byte> k(kRowBytes);
+  std::vector<std::byte> v(kRowBytes);
+  BOOST_REQUIRE(bench.traced->read(0, 0, {0, 1}, {k, v}).ok());
+  auto events = bench.events();
+  BOOST_TEST(Bench::types_of(events) == "Called Allocation AdapterInserted AdapterInserted ReadRows RegionMeasured");
+  BOOST_TEST(Bench::all<trace::Allocation>(events)[0].count == 2U);
+  BOOST_REQUIRE(bench.traced->clear(0).ok());
+  events = bench.events();
+  BOOST_TEST(Bench::types_of(events) == "Called Allocation Clear RegionMeasured StateDigest");
+  BOOST_TEST(Bench::all<trace::Allocation>(events)[0].bytes == 80U);
 }
 
 BOOST_AUTO_TEST_CASE(a_piece_at_another_position_has_another_digest) {

@@ -29,8 +29,8 @@ struct TracedOptions {
   bool digest_windows = true;     ///< false: WindowRun digests are 0, "not given"
 };
 
-/// Not thread-safe; one emitting thread. The store and the bus outlive it. Its destructor closes what is open and
-/// frees what was declared. After construction it allocates nothing.
+/// Not thread-safe; one emitting thread. The store is as freshly built; it and the bus outlive the seam. Its destructor
+/// closes what is open and frees what was declared. After construction it allocates nothing.
 ///
 /// What a store returns is believed by nobody. Counts, ranges and slots are told as they are, however absurd, and left
 /// to the rules. Memory is read only where it is known: a window's rows count as far as they lie in a storage that the
