@@ -7,7 +7,7 @@ namespace {
 
 constexpr WitnessInfo kWitnesses[] = {
     {"window.opened", "a window was handed out"},
-    {"window.wrapped", "a window of more than one run: it crossed the end of a ring"},
+    {"window.wrapped", "a window that crossed the end of a ring: of several runs, or copied from slots that turn round"},
     {"window.partial", "a window with fewer keys than its layer's window"},
     {"append.any", "rows were appended"},
     {"append.chunk", "more than one row was appended in one call"},
