@@ -163,6 +163,7 @@ BOOST_AUTO_TEST_CASE(nan_stays_in_the_heads_that_read_it) {
   const Answer value = ask(shape, {1, 1}, {0, 0, 0, 0}, {1, 2, 3, kNan});
   BOOST_CHECK_EQUAL(value.out[0], 2.0);
   BOOST_CHECK(std::isnan(value.out[1]));
+  BOOST_CHECK(std::isnan(ask({1, 1, 1, 1, 0}, {1}, {kNan}, {1}).out[0]));  // not one score to compare with
 }
 
 BOOST_AUTO_TEST_CASE(pieces_are_one_set_of_keys) {
@@ -213,6 +214,21 @@ BOOST_AUTO_TEST_CASE(bound_covers_a_correct_f32_kernel_in_any_order) {
       std::ranges::shuffle(order, random);
       BOOST_CHECK_LE(worst_share(answer, f32_kernel(shape, q, k, v, order)), 1.0);
     }
+  }
+}
+
+BOOST_AUTO_TEST_CASE(bound_covers_scores_that_are_close_but_large) {
+  // Long rows of large values and two keys that hardly differ: the rounding of the scores is all that matters.
+  std::mt19937 random(19);
+  const OracleShape shape{1, 1, 64, 0.125, 0};
+  for (int trial = 0; trial < 50; ++trial) {
+    const auto q = random_values(random, 64, 24);
+    auto k = random_values(random, 64, 24);
+    const auto nudge = random_values(random, 64, 0.01F);
+    for (std::size_t d = 0; d < 64; ++d) k.push_back(k[d] + nudge[d]);
+    std::vector<float> v(128, 1.0F);
+    std::fill(v.begin() + 64, v.end(), -1.0F);
+    BOOST_CHECK_LE(worst_share(ask(shape, q, k, v), f32_kernel(shape, q, k, v, ascending(2))), 1.0);
   }
 }
 

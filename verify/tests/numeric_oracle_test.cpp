@@ -132,6 +132,12 @@ BOOST_AUTO_TEST_CASE(streams_that_cannot_be_made_again_are_inconclusive) {
   BOOST_CHECK_EQUAL(status(trace), "inconclusive");
 }
 
+BOOST_AUTO_TEST_CASE(an_output_of_no_attend_is_inconclusive) {
+  TraceBuilder trace = coded();
+  trace.edit<trace::TensorRecorded>(10, [](trace::TensorRecorded& recorded) { recorded.position = 3; });
+  BOOST_CHECK_EQUAL(status(trace), "inconclusive");
+}
+
 BOOST_AUTO_TEST_CASE(outputs_without_values_are_vacuous) {
   TraceBuilder trace = coded();
   while (trace.count(trace::EventType::TensorValues) > 0) trace.erase<trace::TensorValues>();

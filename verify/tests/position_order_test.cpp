@@ -150,6 +150,10 @@ BOOST_AUTO_TEST_CASE(a_read_and_a_state_are_judged_by_content) {
   TraceBuilder other_range = trace;
   other_range.edit<trace::ReadRows>(0, [](trace::ReadRows& read) { read.from = 4; });
   BOOST_CHECK_EQUAL(to_text(other_range.status_of(kRule)), "fail");
+  TraceBuilder asked_otherwise = trace;
+  asked_otherwise.edit<trace::Called>(trace.count(trace::EventType::Called) - 1,
+                                      [](trace::Called& called) { called.from = 2; });
+  BOOST_CHECK_EQUAL(to_text(asked_otherwise.status_of(kRule)), "fail");
   TraceBuilder bad_state = trace;
   bad_state.edit<trace::StateDigest>(0, [](trace::StateDigest& state) { state.v_digest += 1; });
   BOOST_CHECK_EQUAL(to_text(bad_state.status_of(kRule)), "fail");

@@ -70,7 +70,9 @@ BOOST_AUTO_TEST_CASE(window_start_that_does_not_move_fails) {
 BOOST_AUTO_TEST_CASE(an_append_that_writes_nothing_fails) {
   Wrapped trace;
   trace.erase<trace::Append>(3);
-  BOOST_CHECK_EQUAL(text_of(trace), "fail");
+  const RuleVerdict verdict = trace.verdict_of(kRule);
+  BOOST_CHECK_EQUAL(to_text(verdict.status), "fail");
+  BOOST_CHECK_EQUAL(verdict.shown.front().observed, "an append that was done wrote nothing");
 }
 
 BOOST_AUTO_TEST_CASE(an_append_that_stops_short_fails) {
@@ -127,7 +129,7 @@ BOOST_AUTO_TEST_CASE(a_rollback_across_the_wrap_that_is_done_fails) {
   trace.step_end();
   BOOST_CHECK_EQUAL(text_of(trace), "pass");
   trace.accept();
-  BOOST_CHECK_EQUAL(text_of(trace), "fail");
+  BOOST_CHECK_EQUAL(trace.verdict_of(kRule).shown.front().expected, "truncate refused: evicted");
 }
 
 BOOST_AUTO_TEST_CASE(a_chunk_that_overwrites_what_its_first_query_sees_fails_when_done) {
@@ -137,7 +139,7 @@ BOOST_AUTO_TEST_CASE(a_chunk_that_overwrites_what_its_first_query_sees_fails_whe
   trace.step_end();
   BOOST_CHECK_EQUAL(text_of(trace), "pass");
   trace.accept();
-  BOOST_CHECK_EQUAL(text_of(trace), "fail");
+  BOOST_CHECK_EQUAL(trace.verdict_of(kRule).shown.front().expected, "append refused: full");
 }
 
 BOOST_AUTO_TEST_CASE(the_row_just_appended_can_be_read_in_its_step) {

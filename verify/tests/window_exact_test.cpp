@@ -3,6 +3,7 @@
 #include <boost/test/unit_test.hpp>
 
 #include <string>
+#include <utility>
 #include <vector>
 
 using namespace kvwitness;
@@ -72,6 +73,12 @@ BOOST_AUTO_TEST_CASE(one_key_more_or_less_fails) {
   BOOST_CHECK_EQUAL(status(more), "fail");
   BOOST_CHECK_EQUAL(judged(more).shown.back().expected, "query 8 sees keys [5, 9)");
   BOOST_CHECK_EQUAL(status(trace.with_step(8, [](auto& step) { step = seen(step, 6, 8); })), "fail");
+}
+
+BOOST_AUTO_TEST_CASE(the_right_number_of_the_wrong_keys_fails) {
+  const Decode trace;
+  BOOST_CHECK_EQUAL(status(trace.with_step(8, [](trace::AttentionStep& step) { step.first_key = 4; })), "fail");
+  BOOST_CHECK_EQUAL(status(trace.with_step(8, [](trace::AttentionStep& step) { step.last_key = 9; })), "fail");
 }
 
 BOOST_AUTO_TEST_CASE(a_query_that_does_not_see_itself_fails) {
@@ -167,6 +174,24 @@ BOOST_AUTO_TEST_CASE(a_layer_that_slides_without_a_window_sees_what_it_holds) {
   BOOST_CHECK_EQUAL(trace.payload<trace::AttentionStep>(6).first_key, 3U);
 }
 
+BOOST_AUTO_TEST_CASE(rows_copied_out_of_a_layer_that_slides_leave_its_window_as_well) {
+  // Positions 0 to 3 were copied out before 4 and 5 took the slots of 0 and 1: query 5 sees [2, 6).
+  TraceBuilder trace;
+  trace.ring({.capacity = 4, .window = 0});
+  trace.step_begin(0, 0, Operation::window);
+  trace.append(0, 0, 0, 4);
+  const ViewId view = trace.copied_window(0, 0, 0, {0, 4});
+  for (int i = 0; i < 2; ++i) trace.append(0, 0, 0, 1);
+  trace.step_end();
+  trace.step_begin(0, 0, Operation::attend);
+  trace.attend(view, 5);
+  trace.close(view);
+  trace.step_end();
+  BOOST_CHECK_EQUAL(status(trace), "fail");
+  trace.edit<trace::AttentionStep>(0, [](trace::AttentionStep& step) { step = seen(step, 2, 3); });
+  BOOST_CHECK_EQUAL(status(trace), "pass");
+}
+
 BOOST_AUTO_TEST_CASE(a_view_of_another_layer_fails) {
   TraceBuilder trace;
   trace.ring({.capacity = 8, .window = 4}, 2);
@@ -194,6 +219,13 @@ BOOST_AUTO_TEST_CASE(more_rows_read_than_the_view_has_fail) {
 BOOST_AUTO_TEST_CASE(a_query_left_out_of_a_chunk_fails) {
   Chunk trace;
   trace.erase<trace::AttentionStep>(2);
+  BOOST_CHECK_EQUAL(status(trace), "fail");
+}
+
+BOOST_AUTO_TEST_CASE(queries_out_of_order_fail) {
+  Chunk trace;
+  std::swap(trace.events[trace.index_of(trace::EventType::AttentionStep, 0)],
+            trace.events[trace.index_of(trace::EventType::AttentionStep, 1)]);
   BOOST_CHECK_EQUAL(status(trace), "fail");
 }
 
