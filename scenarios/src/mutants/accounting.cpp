@@ -1,5 +1,6 @@
 /// Faults of what a store costs and of what it says about itself; and the canary.
 #include "mutants/groups.hpp"
+#include "mutants/scratch_ring.hpp"
 
 #include <algorithm>
 #include <memory>
@@ -10,21 +11,24 @@ namespace kvwitness::scenarios::mutants {
 
 namespace {
 
+[[nodiscard]] core::StoreConfig for_whole_context(core::StoreConfig config) {
+  constexpr std::uint32_t kCapacitiesPerContext = 64;
+  for (LayerGeometry& layer : config.layers) layer.capacity *= kCapacitiesPerContext;
+  return config;
+}
+
 class KeepsEverythingRing final : public PlainRing {
  public:
-  explicit KeepsEverythingRing(const core::StoreConfig& config) : PlainRing(config) {}
-  Outcome<core::Appended> append(SequenceId sequence, LayerIndex layer, const core::RowsIn& rows) override {
-    const Outcome<core::Appended> done = PlainRing::append(sequence, layer, rows);
-    if (!done) return done;
-    const std::uint64_t elements = rows.count * geometry(layer).kv_elements();
-    history_.push_back(std::vector<float>(rows.k, rows.k + elements));
-    core::Appended told = *done;
-    told.declared = {1, elements * sizeof(float)};
-    return told;
+  explicit KeepsEverythingRing(const core::StoreConfig& config)
+      : PlainRing(for_whole_context(config)), declared_(config) {}
+  core::StoreLayout layout() const noexcept override {
+    core::StoreLayout layout = PlainRing::layout();
+    layout.config = &declared_;
+    return layout;
   }
 
  private:
-  std::vector<std::vector<float>> history_;
+  core::StoreConfig declared_;
 };
 
 class SizedForContextRing final : public PlainRing {
@@ -79,19 +83,33 @@ class AllocatesAtWrapRing final : public PlainRing {
   std::unique_ptr<std::uint64_t[]> plan_;
 };
 
-class CopiesRing final : public PlainRing {
-  using PlainRing::PlainRing;
+class HiddenCopyRing final : public ScratchRing {
+ public:
+  explicit HiddenCopyRing(const core::StoreConfig& config) : ScratchRing(config, Scratch::declared) {}
+};
+
+class CopiesRing final : public ScratchRing {
+ public:
+  explicit CopiesRing(const core::StoreConfig& config) : ScratchRing(config, Scratch::declared) {}
   Outcome<core::Window> window(SequenceId sequence, LayerIndex layer, Range range,
                                core::WindowScratch& scratch) const override {
-    return core::KvStore::window(sequence, layer, range, scratch);
-  }
-  Outcome<core::Done> still_valid(const core::Window& window) const override {
-    return core::KvStore::still_valid(window);
+    const Outcome<core::Window> done = ScratchRing::window(sequence, layer, range, scratch);
+    if (!done || range.empty()) return done;
+    scratch.runs()[0].slot = trace::kNoSlot;
+    core::Window told = *done;
+    told.copied_bytes = range.count() * (k_bytes(layer) + v_bytes(layer));
+    return told;
   }
 };
 
 class HalfPricedRing final : public PlainRing {
-  using PlainRing::PlainRing;
+ public:
+  explicit HalfPricedRing(const core::StoreConfig& config) : PlainRing(config) {}
+  core::StoreLayout layout() const noexcept override {
+    core::StoreLayout layout = PlainRing::layout();
+    layout.capabilities &= ~kLacking;
+    return layout;
+  }
   Outcome<core::Window> window(SequenceId sequence, LayerIndex layer, Range range,
                                core::WindowScratch& scratch) const override {
     const Outcome<core::Window> done = core::KvStore::window(sequence, layer, range, scratch);
@@ -103,6 +121,9 @@ class HalfPricedRing final : public PlainRing {
   Outcome<core::Done> still_valid(const core::Window& window) const override {
     return core::KvStore::still_valid(window);
   }
+  /// What a store cannot do that hands out copies.
+  static constexpr std::uint64_t kLacking = static_cast<std::uint64_t>(trace::Capability::zero_copy) |
+                                            static_cast<std::uint64_t>(trace::Capability::held_views);
 };
 
 class CapacityAsUseFlat final : public PlainFlat {
@@ -156,7 +177,7 @@ class CanaryFlat final : public PlainFlat {
 std::span<const Mutant> accounting_mutants() {
   static const Mutant kMutants[] = {
       store_mutant<KeepsEverythingRing>({"keeps-everything", "memory-unbounded", "apple/axlearn#1208", "bounded-memory",
-                                         "memory grows with every token although a window is held",
+                                         "a layer goes on holding what has left its window and its capacity",
                                          "windowed layers kept their full length and masked the rest"}),
       store_mutant<SizedForContextRing>({"sized-for-full-context", "memory-unbounded", "tenstorrent/tt-xla#5727",
                                          "bounded-memory", "windowed layers hold memory for the whole context",
@@ -167,6 +188,9 @@ std::span<const Mutant> accounting_mutants() {
       store_mutant<AllocatesAtWrapRing>({"allocates-at-the-wrap", "per-step-cost", "tenstorrent/tt-xla#3688",
                                          "zero-alloc-per-token", "the step that wraps allocates",
                                          "a length that the compiler took for constant, so a plan was made again"}),
+      store_mutant<HiddenCopyRing>({"hidden-copy-per-window", "per-step-cost", "microsoft/onnxruntime#26064",
+                                    "trace-truth", "every window is a copy that is told to be the rows themselves",
+                                    "present and past were separate buffers, and kernels assumed one"}),
       store_mutant<CopiesRing>({"copies-each-window", "per-step-cost", "", "adapter-priced",
                                 "every window is copied; it is priced, and the script allows no copy",
                                 "the interface could only hand out contiguous tensors"}),

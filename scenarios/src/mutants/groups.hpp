@@ -40,22 +40,33 @@ template <class Store, class Path>
   return {std::make_unique<Store>(config), std::make_unique<Path>(config)};
 }
 
+/// Capabilities of a faulty store: those of its base, less what it says that it lacks (`kLacking`).
+template <class Store>
+[[nodiscard]] std::uint64_t capabilities_of_mutant() {
+  const std::uint64_t base = capabilities_of(std::is_base_of_v<PlainRing, Store> ? Addressing::ring : Addressing::flat);
+  if constexpr (requires { Store::kLacking; }) {
+    return base & ~Store::kLacking;
+  } else {
+    return base;
+  }
+}
+
 /// A mutant whose store derives from PlainRing or PlainFlat.
 template <class Store>
 [[nodiscard]] Mutant store_mutant(const Fault& fault) {
   constexpr bool kOnRing = std::is_base_of_v<PlainRing, Store>;
   static_assert(kOnRing || std::is_base_of_v<PlainFlat, Store>);
-  return {fault.name,
-          MutantKind::store,
-          fault.fault_class,
-          fault.source,
-          kOnRing ? "ring" : "flat",
-          fault.killed_by,
-          fault.title,
-          fault.why,
-          capabilities_of(kOnRing ? Addressing::ring : Addressing::flat),
-          &store_subject<Store>,
-          nullptr};
+  Mutant mutant;
+  mutant.name = fault.name;
+  mutant.fault_class = fault.fault_class;
+  mutant.source = fault.source;
+  mutant.base = kOnRing ? "ring" : "flat";
+  mutant.killed_by = fault.killed_by;
+  mutant.title = fault.title;
+  mutant.why = fault.why;
+  mutant.capabilities = capabilities_of_mutant<Store>();
+  mutant.make = &store_subject<Store>;
+  return mutant;
 }
 
 /// A mutant that is a path over a store; `Store` is PlainRing, PlainFlat or one of them with its memory prepared.

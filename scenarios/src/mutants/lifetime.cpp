@@ -1,5 +1,6 @@
 /// Faults of how long a row lives: eviction, rollback, views that outlive their rows, clearing, sequences.
 #include "mutants/groups.hpp"
+#include "mutants/scratch_ring.hpp"
 
 #include <algorithm>
 #include <cstring>
@@ -60,31 +61,9 @@ class RefusesTooLateRing final : public PlainRing {
   }
 };
 
-class SharedScratchRing final : public PlainRing {
+class SharedScratchRing final : public ScratchRing {
  public:
-  explicit SharedScratchRing(const core::StoreConfig& config) : PlainRing(config) {
-    std::uint64_t longest = 0;
-    for (LayerIndex layer = 0; layer < layers(); ++layer)
-      longest = std::max(longest, geometry(layer).capacity * (k_bytes(layer) + v_bytes(layer)));
-    shared_.resize(longest);
-  }
-  std::size_t fill_runs(Cell cell, Range range, std::span<core::Run> runs) const noexcept override {
-    if (range.empty()) return 0;
-    std::byte* k = shared_.data();
-    std::byte* v = k + range.count() * k_bytes(cell.layer);
-    for (std::uint32_t i = 0; i < range.count(); ++i) {
-      const Slot slot = slot_of(cell, range.from + i);
-      std::memcpy(k + i * k_bytes(cell.layer), k_at(cell, slot), k_bytes(cell.layer));
-      std::memcpy(v + i * v_bytes(cell.layer), v_at(cell, slot), v_bytes(cell.layer));
-    }
-    runs[0] = {range.from, range.count(), slot_of(cell, range.from), k, v, k_bytes(cell.layer), v_bytes(cell.layer)};
-    return 1;
-  }
-  // A window into the scratch has no slots whose fate could be asked for.
-  Outcome<core::Done> still_valid(const core::Window&) const override { return core::Done{}; }
-
- private:
-  mutable std::vector<std::byte> shared_;
+  explicit SharedScratchRing(const core::StoreConfig& config) : ScratchRing(config, Scratch::private_memory) {}
 };
 
 class NeverStaleRing final : public PlainRing {
