@@ -178,6 +178,7 @@ std::vector<Range> TraceBuilder::pieces(const Subject& subject, Range range, boo
 void TraceBuilder::step_begin(StoreIndex store, SequenceId sequence, Operation operation, std::uint32_t token) {
   step_subject_ = {store, sequence};
   step_ = {0, token, operation, 0, {}};
+  in_step_ = true;
   emit(step_subject_, step_);
 }
 
@@ -186,6 +187,7 @@ void TraceBuilder::step_end() {
   end.step = step_.step;
   end.token = step_.token;
   end.operation = step_.operation;
+  in_step_ = false;
   emit(step_subject_, end);
 }
 

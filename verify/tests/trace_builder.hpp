@@ -77,7 +77,7 @@ class TraceBuilder {
   void step_begin(StoreIndex store, SequenceId sequence, Operation operation, std::uint32_t token = 0);
   void step_end();
 
-  // Calls, told as a correct store does them.
+  // Calls, told as a correct store does them; outside of a step each brings its own.
   void append(StoreIndex store, SequenceId sequence, LayerIndex layer, std::uint32_t count, Tokens from = {});
   ViewId window(StoreIndex store, SequenceId sequence, LayerIndex layer, Range range);
   /// A window that the store copied out: two adapters.
@@ -91,6 +91,8 @@ class TraceBuilder {
   void truncate(StoreIndex store, SequenceId sequence, Position to);
   void evict(StoreIndex store, SequenceId sequence, Range range);
   void clear(StoreIndex store, SequenceId sequence);
+  /// The outcome that the script expects of the next call.
+  void expect(const Subject& subject, Operation operation, RefusalCode outcome);
   /// A refused call, with the sequence read back.
   void refuse(const Subject& subject, const trace::Called& called, RefusalCode reason);
   void scope_reset();
@@ -178,6 +180,24 @@ class TraceBuilder {
     bool has_slots = true;
   };
 
+  /// Opens a step for one call where none is open.
+  class CallStep {
+   public:
+    CallStep(TraceBuilder& trace, const Subject& subject, Operation operation)
+        : trace_(trace), is_own_(!trace.in_step_) {
+      if (is_own_) trace_.step_begin(subject.store, subject.sequence, operation);
+    }
+    ~CallStep() {
+      if (is_own_) trace_.step_end();
+    }
+    CallStep(const CallStep&) = delete;
+    CallStep& operator=(const CallStep&) = delete;
+
+   private:
+    TraceBuilder& trace_;
+    bool is_own_;
+  };
+
   StoreIndex add_store(std::string name, const std::vector<LayerSpec>& layers, bool is_ring);
   [[nodiscard]] Layer& layer(StoreIndex store, SequenceId sequence, LayerIndex layer);
   [[nodiscard]] std::uint64_t row_bytes(const Subject& subject) const;
@@ -203,6 +223,7 @@ class TraceBuilder {
   std::vector<std::uint64_t> arena_;  ///< bytes that are live in the forward scope
   Subject step_subject_;
   trace::StepBegin step_{};
+  bool in_step_ = false;
   bool has_ended_ = false;
 };
 

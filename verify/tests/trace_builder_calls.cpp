@@ -19,6 +19,7 @@ constexpr std::uint64_t kOutDigest = 0x0123456789abcdefULL;
 
 void TraceBuilder::append(StoreIndex store, SequenceId sequence, LayerIndex which, std::uint32_t count, Tokens from) {
   const Subject subject{store, sequence, which};
+  const CallStep own_step(*this, subject, Operation::append);
   trace::Called called{};
   called.operation = Operation::append;
   called.count = count;
@@ -130,6 +131,7 @@ void TraceBuilder::tell_runs(ViewId id) {
 
 ViewId TraceBuilder::window(StoreIndex store, SequenceId sequence, LayerIndex which, Range range) {
   const Subject subject{store, sequence, which};
+  const CallStep own_step(*this, subject, Operation::window);
   trace::Called called{};
   called.operation = Operation::window;
   called.from = range.from;
@@ -143,6 +145,7 @@ ViewId TraceBuilder::window(StoreIndex store, SequenceId sequence, LayerIndex wh
 
 ViewId TraceBuilder::copied_window(StoreIndex store, SequenceId sequence, LayerIndex which, Range range) {
   const Subject subject{store, sequence, which};
+  const CallStep own_step(*this, subject, Operation::window);
   trace::Called called{};
   called.operation = Operation::window;
   called.from = range.from;
@@ -156,6 +159,7 @@ ViewId TraceBuilder::copied_window(StoreIndex store, SequenceId sequence, LayerI
 
 ViewId TraceBuilder::gather(ViewId id) {
   const View source = views_.at(id);
+  const CallStep own_step(*this, source.subject, Operation::gather);
   trace::Called called{};
   called.operation = Operation::gather;
   called.view = id;
@@ -181,6 +185,7 @@ ViewId TraceBuilder::gather(ViewId id) {
 void TraceBuilder::attend(ViewId id, Position first, std::uint32_t count, Tokens from, bool told_again) {
   const View view = views_.at(id);
   const LayerSpec& spec = stores_[view.subject.store].layers[view.subject.layer];
+  const CallStep own_step(*this, view.subject, Operation::attend);
   trace::Called called{};
   called.operation = Operation::attend;
   called.from = first;
@@ -211,6 +216,7 @@ void TraceBuilder::attend(ViewId id, Position first, std::uint32_t count, Tokens
 
 void TraceBuilder::read(StoreIndex store, SequenceId sequence, LayerIndex which, Range range) {
   const Subject subject{store, sequence, which};
+  const CallStep own_step(*this, subject, Operation::read);
   trace::Called called{};
   called.operation = Operation::read;
   called.from = range.from;
@@ -238,6 +244,7 @@ void TraceBuilder::close(ViewId view) {
 
 void TraceBuilder::truncate(StoreIndex store, SequenceId sequence, Position to) {
   const Subject subject{store, sequence};
+  const CallStep own_step(*this, subject, Operation::truncate);
   trace::Called called{};
   called.operation = Operation::truncate;
   called.to = to;
@@ -258,6 +265,7 @@ void TraceBuilder::truncate(StoreIndex store, SequenceId sequence, Position to) 
 
 void TraceBuilder::evict(StoreIndex store, SequenceId sequence, Range range) {
   const Subject subject{store, sequence};
+  const CallStep own_step(*this, subject, Operation::evict);
   trace::Called called{};
   called.operation = Operation::evict;
   called.from = range.from;
@@ -288,6 +296,7 @@ void TraceBuilder::evict(StoreIndex store, SequenceId sequence, Range range) {
 
 void TraceBuilder::clear(StoreIndex store, SequenceId sequence) {
   const Subject subject{store, sequence};
+  const CallStep own_step(*this, subject, Operation::clear);
   trace::Called called{};
   called.operation = Operation::clear;
   emit(subject, called);
@@ -301,7 +310,15 @@ void TraceBuilder::clear(StoreIndex store, SequenceId sequence) {
   tell_state(store, sequence, trace::DigestReason::after_edit);
 }
 
+void TraceBuilder::expect(const Subject& subject, Operation operation, RefusalCode outcome) {
+  trace::Expected expected{};
+  expected.operation = operation;
+  expected.outcome = outcome;
+  emit(subject, expected);
+}
+
 void TraceBuilder::refuse(const Subject& subject, const trace::Called& called, RefusalCode reason) {
+  const CallStep own_step(*this, subject, called.operation);
   emit(subject, called);
   trace::Refused refused{};
   refused.operation = called.operation;

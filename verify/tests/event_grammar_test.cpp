@@ -1,0 +1,222 @@
+#include "trace_builder.hpp"
+
+#include <boost/test/unit_test.hpp>
+
+#include <algorithm>
+#include <functional>
+
+using namespace kvwitness;
+using namespace kvwitness::verify;
+using trace::EventType;
+using verify::testing::TraceBuilder;
+
+namespace {
+
+constexpr const char* kRule = "event-grammar";
+
+/// One of everything: two layers, two sequences, a wrap, a gather, a held view, a read, a refusal and each edit.
+struct Everything : TraceBuilder {
+  Everything() {
+    store = ring({.capacity = 8, .window = 4}, 2);
+    prefill(store, 0, 5);
+    decode(store, 0, 5);
+    decode(store, 1, 2, {}, true);
+    const trace::ViewId held = window(store, 0, 1, {6, 10});
+    attend(held, 9);
+    token(store, 0);
+    attend(held, 9, 1, {}, true);
+    close(held);
+    read(store, 0, 0, {8, 11});
+    trace::Called too_far{};
+    too_far.operation = trace::Operation::window;
+    too_far.to = 12;
+    too_far.from = 11;
+    expect({store, 0, 0}, too_far.operation, trace::RefusalCode::future);
+    refuse({store, 0, 0}, too_far, trace::RefusalCode::future);
+    truncate(store, 0, 10);
+    evict(store, 0, {0, 5});
+    clear(store, 1);
+    trace::PhaseBegin outer{};
+    outer.span = 1;
+    emit({}, outer);
+    trace::PhaseBegin inner{};
+    inner.span = 2;
+    inner.parent = 1;
+    emit({}, inner);
+    trace::PhaseEnd inner_end{};
+    inner_end.span = 2;
+    emit({}, inner_end);
+    trace::PhaseEnd outer_end{};
+    outer_end.span = 1;
+    emit({}, outer_end);
+    const std::vector<float> values(11, 1.0F);
+    record({store, 0, 0}, "sut.out", trace::Plane::out, 9, 9, values);
+    end();
+  }
+  trace::StoreIndex store = 0;
+
+  void remove(std::size_t index) { events.erase(events.begin() + static_cast<std::ptrdiff_t>(index)); }
+  void copy(std::size_t from, std::size_t to) {
+    const trace::Event event = events[from];
+    events.insert(events.begin() + static_cast<std::ptrdiff_t>(to), event);
+  }
+};
+
+Status status_after(const std::function<void(Everything&)>& edit) {
+  Everything trace;
+  edit(trace);
+  return trace.status_of(kRule);
+}
+
+#define CHECK_BROKEN_BY(...) BOOST_CHECK(status_after([](Everything& t) { __VA_ARGS__; }) == Status::fail)
+
+}  // namespace
+
+BOOST_AUTO_TEST_SUITE(event_grammar)
+
+BOOST_AUTO_TEST_CASE(one_of_everything_passes_every_rule) {
+  const Everything trace;
+  BOOST_CHECK(trace.status_of(kRule) == Status::pass);
+  for (const RuleVerdict& rule : trace.verdict().rules) {
+    for (const Violation& violation : rule.shown)
+      BOOST_ERROR(rule.rule << " at " << violation.event << ": " << violation.expected << " / " << violation.observed);
+  }
+}
+
+BOOST_AUTO_TEST_CASE(calls_are_bracketed) {
+  CHECK_BROKEN_BY(t.erase<trace::Called>(3));
+  CHECK_BROKEN_BY(t.erase<trace::RegionMeasured>(0));
+  CHECK_BROKEN_BY(t.copy(t.index_of(EventType::RegionMeasured, 0), t.index_of(EventType::RegionMeasured, 0)));
+  CHECK_BROKEN_BY(std::swap(t.events[t.index_of(EventType::Called, 0)], t.events[t.index_of(EventType::Append, 0)]));
+  CHECK_BROKEN_BY(t.events[t.index_of(EventType::RegionMeasured, 0)].layer = 1);
+  CHECK_BROKEN_BY(t.edit<trace::RegionMeasured>(0, [](auto& region) { region.operation = trace::Operation::read; }));
+}
+
+BOOST_AUTO_TEST_CASE(a_call_holds_what_it_was_made_for) {
+  CHECK_BROKEN_BY(t.erase<trace::WindowOpened>(0));
+  CHECK_BROKEN_BY(t.erase<trace::WindowRun>(4));
+  CHECK_BROKEN_BY(t.erase<trace::AttentionStep>(2));
+  CHECK_BROKEN_BY(t.erase<trace::ReadRows>());
+  CHECK_BROKEN_BY(t.erase<trace::Truncate>());
+  CHECK_BROKEN_BY(t.erase<trace::Evict>());
+  CHECK_BROKEN_BY(t.erase<trace::Clear>());
+  CHECK_BROKEN_BY(t.copy(t.index_of(EventType::ReadRows), t.index_of(EventType::Truncate)));
+  CHECK_BROKEN_BY(t.events[t.index_of(EventType::Append, 1)].sequence = 1);
+}
+
+BOOST_AUTO_TEST_CASE(digests_of_rows_are_told_of_all_or_of_none) {
+  CHECK_BROKEN_BY(t.erase<trace::RowDigests>(0));
+  CHECK_BROKEN_BY(t.edit<trace::RowDigests>(1, [](auto& rows) { rows.first += 1; }));
+  CHECK_BROKEN_BY(t.edit<trace::RowDigests>(0, [](auto& rows) { rows.count = 3; }));
+  BOOST_CHECK(status_after([](Everything& t) {
+                std::erase_if(t.events, [](const trace::Event& event) { return event.type == EventType::RowDigests; });
+              }) == Status::pass);
+}
+
+BOOST_AUTO_TEST_CASE(a_refusal_excludes_what_was_done_and_is_repeated) {
+  CHECK_BROKEN_BY(t.copy(t.index_of(EventType::Refused), t.index_of(EventType::Refused)));
+  CHECK_BROKEN_BY(t.erase<trace::Refused>());
+  CHECK_BROKEN_BY(t.edit<trace::Refused>(0, [](auto& refused) { refused.reason = trace::RefusalCode::stale; }));
+  CHECK_BROKEN_BY(t.copy(t.index_of(EventType::WindowOpened, 0), t.index_of(EventType::Refused)));
+}
+
+BOOST_AUTO_TEST_CASE(edits_and_refusals_are_read_back_layer_by_layer) {
+  for (const std::size_t state : {0U, 1U, 2U, 3U, 4U, 5U, 6U, 7U}) {
+    Everything trace;
+    trace.erase<trace::StateDigest>(state);
+    BOOST_CHECK(trace.status_of(kRule) == Status::fail);
+  }
+  CHECK_BROKEN_BY(t.copy(t.index_of(EventType::StateDigest, 0), t.index_of(EventType::StateDigest, 2)));
+  CHECK_BROKEN_BY(
+      t.edit<trace::StateDigest>(2, [](auto& state) { state.reason = trace::DigestReason::after_refusal; }));
+}
+
+BOOST_AUTO_TEST_CASE(steps_stand_one_after_another_and_calls_in_them) {
+  CHECK_BROKEN_BY(t.erase<trace::StepBegin>(1));
+  CHECK_BROKEN_BY(t.erase<trace::StepEnd>(1));
+  CHECK_BROKEN_BY(t.edit<trace::StepEnd>(1, [](auto& end) { end.token = 7; }));
+  CHECK_BROKEN_BY(t.edit<trace::StepBegin>(1, [](auto& begin) { begin.step = 1; }));  // the claims have one step
+  CHECK_BROKEN_BY(t.events[t.index_of(EventType::StepEnd, 1)].sequence = 1);
+  CHECK_BROKEN_BY(const std::size_t end = t.index_of(EventType::StepEnd, 1);
+                  std::swap(t.events[end], t.events[end - 1]));  // the token's region after its step
+}
+
+BOOST_AUTO_TEST_CASE(phases_nest_by_thread) {
+  CHECK_BROKEN_BY(
+      std::swap(t.events[t.index_of(EventType::PhaseEnd, 0)], t.events[t.index_of(EventType::PhaseEnd, 1)]));
+  CHECK_BROKEN_BY(t.erase<trace::PhaseEnd>(1));
+  CHECK_BROKEN_BY(t.erase<trace::PhaseBegin>(0));
+  CHECK_BROKEN_BY(t.edit<trace::PhaseBegin>(1, [](auto& begin) { begin.parent = 0; }));
+  CHECK_BROKEN_BY(t.edit<trace::PhaseBegin>(1, [](auto& begin) { begin.span = 1; }));
+  // The same spans, crossed, on threads of their own: no nesting to keep.
+  BOOST_CHECK(status_after([](Everything& t) {
+                t.edit<trace::PhaseBegin>(1, [](auto& begin) {
+                  begin.thread = 1;
+                  begin.parent = 0;
+                });
+                t.edit<trace::PhaseEnd>(0, [](auto& end) { end.thread = 1; });
+                std::swap(t.events[t.index_of(EventType::PhaseEnd, 0)], t.events[t.index_of(EventType::PhaseEnd, 1)]);
+              }) == Status::pass);
+}
+
+BOOST_AUTO_TEST_CASE(views_are_opened_once_used_while_open_and_closed_once) {
+  CHECK_BROKEN_BY(t.erase<trace::WindowClosed>(0));
+  CHECK_BROKEN_BY(t.copy(t.index_of(EventType::WindowClosed, 0), t.index_of(EventType::WindowClosed, 0)));
+  CHECK_BROKEN_BY(const std::size_t closed = t.index_of(EventType::WindowClosed, 0);
+                  t.copy(closed, t.index_of(EventType::AttentionStep, 0) - 1); t.remove(closed + 1));
+  CHECK_BROKEN_BY(t.edit<trace::WindowOpened>(1, [](auto& opened) { opened.view = 1; }));
+  CHECK_BROKEN_BY(t.edit<trace::AttentionStep>(0, [](auto& step) { step.view = 99; }));
+  CHECK_BROKEN_BY(t.events[t.index_of(EventType::WindowClosed, 0)].layer = 1);
+}
+
+BOOST_AUTO_TEST_CASE(attention_is_told_query_by_query) {
+  CHECK_BROKEN_BY(t.edit<trace::AttentionStep>(0, [](auto& step) { step.query += 1; }));
+  CHECK_BROKEN_BY(t.copy(t.index_of(EventType::AttentionStep, 0), t.index_of(EventType::AttentionStep, 0)));
+}
+
+BOOST_AUTO_TEST_CASE(only_what_was_declared_is_spoken_of) {
+  CHECK_BROKEN_BY(t.erase<trace::StoreCreated>());
+  CHECK_BROKEN_BY(t.copy(t.index_of(EventType::StoreCreated), t.index_of(EventType::StoreCreated)));
+  CHECK_BROKEN_BY(t.erase<trace::LayerDeclared>(1));
+  CHECK_BROKEN_BY(t.erase<trace::LayerFormat>(0));
+  CHECK_BROKEN_BY(t.copy(t.index_of(EventType::LayerFormat), t.index_of(EventType::LayerFormat)));
+  CHECK_BROKEN_BY(t.events[t.index_of(EventType::Allocation, 1)].layer = 2);
+  CHECK_BROKEN_BY(t.events[t.index_of(EventType::Reported, 0)].store = 1);
+  CHECK_BROKEN_BY(t.events[t.index_of(EventType::TensorRecorded, 0)].sequence = 2);
+  CHECK_BROKEN_BY(t.edit<trace::LayerDeclared>(0, [](auto& layer) { layer.capacity = 0; }));
+  CHECK_BROKEN_BY(t.edit<trace::LayerDeclared>(0, [](auto& layer) {
+    layer.q_heads = 3;
+    layer.kv_heads = 2;
+  }));
+  CHECK_BROKEN_BY(t.edit<trace::StoreCreated>(0, [](auto& created) { created.sequences = 1U << 20; }));
+  CHECK_BROKEN_BY(t.copy(0, 5));
+  CHECK_BROKEN_BY(t.remove(0));
+}
+
+BOOST_AUTO_TEST_CASE(a_sequence_that_the_store_does_not_have_may_be_called) {
+  TraceBuilder trace;
+  const auto store = trace.ring({.capacity = 4, .window = 4});
+  trace::Called called{};
+  called.operation = trace::Operation::clear;
+  trace.expect({store, 7}, called.operation, trace::RefusalCode::unknown_sequence);
+  trace.refuse({store, 7}, called, trace::RefusalCode::unknown_sequence);
+  BOOST_CHECK(trace.failing().empty());
+}
+
+BOOST_AUTO_TEST_CASE(values_follow_their_tensor) {
+  CHECK_BROKEN_BY(t.erase<trace::TensorValues>(0));
+  CHECK_BROKEN_BY(t.erase<trace::TensorValues>(1));
+  CHECK_BROKEN_BY(t.edit<trace::TensorValues>(0, [](auto& values) { values.tensor = 9; }));
+  BOOST_CHECK(status_after([](Everything& t) {
+                t.erase<trace::TensorValues>(0);
+                t.erase<trace::TensorValues>(0);
+              }) == Status::pass);
+}
+
+BOOST_AUTO_TEST_CASE(it_is_judged_only_where_something_happened) {
+  TraceBuilder trace;
+  trace.ring({.capacity = 4, .window = 4});
+  BOOST_CHECK(trace.status_of(kRule) == Status::vacuous);
+}
+
+BOOST_AUTO_TEST_SUITE_END()
