@@ -131,7 +131,9 @@ class KvStore {
   virtual Outcome<Copied> read(SequenceId sequence, LayerIndex layer, Range range, const RowsOut& out) const = 0;
 
   /// Refuses `stale` exactly when one of the window's slots was rewritten, moved or freed since it was opened. The
-  /// default, for copied windows: when one of its positions is no longer held, or anything was taken back.
+  /// default, for copied windows: when one of its positions is no longer held, or the layer ends before the end that it
+  /// had then. It cannot see rows that were taken back and appended anew; a store that can declares `held_views`, and
+  /// the seam refuses the copies of one that does not after any edit of their sequence.
   virtual Outcome<Done> still_valid(const Window& window) const;
 
   /// Takes back positions [to, end) in every layer. Legal iff every layer still holds what a query at `to` sees;

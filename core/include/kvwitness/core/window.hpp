@@ -31,7 +31,7 @@ struct Window {
   Range range;
   SequenceId sequence = 0;
   LayerIndex layer = 0;
-  std::uint64_t generation = 0;  ///< the store's count of changes when the window was opened
+  std::uint64_t generation = 0;  ///< stamp of the store when the window was opened, for its `still_valid`
   std::uint64_t copied_bytes = 0;
 };
 
