@@ -122,7 +122,8 @@ std::optional<Value> Fields::find(std::string_view key) const {
   KVW_ASSERT(std::ranges::find(keys_->keys, key) != keys_->keys.end());
   const auto found = std::ranges::find(object_.node().members, key, &Member::key);
   if (found == object_.node().members.end()) return std::nullopt;
-  return Value(found->value, object_.file(), fmt::format("{}.{}", object_.name(), key));
+  const bool is_root = object_.name() == kRootName;
+  return Value(found->value, object_.file(), is_root ? std::string(key) : fmt::format("{}.{}", object_.name(), key));
 }
 
 Value Fields::get(std::string_view key) const {

@@ -20,6 +20,9 @@ struct Bounds {
   std::uint64_t high = std::numeric_limits<std::uint32_t>::max();
 };
 
+/// What messages call the whole script; its members go by their keys alone.
+inline constexpr std::string_view kRootName = "the script";
+
 /// A value and what it is called in messages. Cheap to copy; the tree and the file's name outlive it.
 class Value {
  public:

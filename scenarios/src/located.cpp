@@ -165,8 +165,10 @@ class TreeBuilder final : public nlohmann::json_sax<Json> {
  private:
   /// nlohmann's text without its own name and position.
   static std::string reason_of(std::string_view what) {
+    if (const std::size_t name = what.find("] "); name != std::string_view::npos) what.remove_prefix(name + 2);
     const std::size_t colon = what.find(": ");
-    return colon == std::string_view::npos ? std::string(what) : std::string(what.substr(colon + 2));
+    const bool has_position = what.starts_with("parse error") && colon != std::string_view::npos;
+    return std::string(has_position ? what.substr(colon + 2) : what);
   }
 
   Node& put(NodeKind kind) {

@@ -84,7 +84,7 @@ Case make_case(const Node& root, const Choice& choice, const Script& script, con
   made.claims.title = script.title;
   made.claims.variant = variant_of(choice);
   for (const auto& [name, value] : choice) made.params.emplace(name, written(value));
-  const Fields fields(Value(substituted, names.shown, "the script"), script_keys());
+  const Fields fields(Value(substituted, names.shown, std::string(kRootName)), script_keys());
   parse_case(fields, options, names.in_steps, made);
   if (const std::string unused = substitution.unused(); !unused.empty())
     fields.get("params").fail(fmt::format("nothing uses '{}'", unused));
@@ -94,7 +94,7 @@ Case make_case(const Node& root, const Choice& choice, const Script& script, con
 Script parse_named(std::string_view text, const FileNames& names, const std::filesystem::path& file,
                    const LoadOptions& options) {
   const LocatedDocument document = parse_located(text, names.shown);
-  const Fields fields(Value(document.root, names.shown, "the script"), script_keys());
+  const Fields fields(Value(document.root, names.shown, std::string(kRootName)), script_keys());
   Script script;
   script.file = file;
   script.about = document.leading_comment;

@@ -119,7 +119,7 @@ Request WorkloadReader::parse_json() const {
   if (ids == object.end()) return request;
   const std::size_t blocks = (std::size_t{request.context} + kPrefixBlock - 1) / kPrefixBlock;
   if (!ids->is_array() || ids->size() != blocks)
-    fail(fmt::format("hash_ids: {} tokens of context have {} ids, one per {} tokens", request.context, blocks,
+    fail(fmt::format("hash_ids: {} tokens of context need {} ids, one per {} tokens", request.context, blocks,
                      kPrefixBlock));
   for (const Json& id : *ids) {
     if (!id.is_number_unsigned() || id.get<std::uint64_t>() > kPrefixIdMax)
