@@ -75,12 +75,14 @@ class SlotRow {
       marks += fmt::format("{:>{}} ", oldest ? "^" : "", width_ - 1);
     }
     const std::string more = first > 0 || last < capacity_ ? fmt::format(" of {}", capacity_) : "";
-    out << style.paint(Color::dim, slots + more) << "\n" << held << "\n";
-    if (marks.find('^') != std::string::npos) out << marks.substr(0, marks.find_last_not_of(' ') + 1) << " oldest\n";
+    out << style.paint(Color::dim, trimmed(slots) + more) << "\n" << trimmed(held) << "\n";
+    if (marks.find('^') != std::string::npos) out << trimmed(marks) << " oldest\n";
   }
 
  private:
   static constexpr std::size_t kIndent = 12;
+
+  static std::string trimmed(const std::string& line) { return line.substr(0, line.find_last_not_of(' ') + 1); }
 
   /// The newest slot is always in the picture; so is slot 0 where all fit.
   [[nodiscard]] Slot first_shown(const std::vector<SlotCell>& cells) const {

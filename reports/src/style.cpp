@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <iterator>
 
 namespace kvwitness::reports {
 namespace {
@@ -22,7 +23,7 @@ std::string_view code_of(Color color) noexcept {
 }  // namespace
 
 std::string Style::paint(Color color, std::string_view text) const {
-  if (!color_ || color == Color::plain) return std::string(text);
+  if (!color_ || color == Color::plain || text.empty()) return std::string(text);
   return fmt::format("{}{}\x1b[0m", code_of(color), text);
 }
 
@@ -50,14 +51,16 @@ std::string Table::render(const Style& style, std::string_view indent) const {
   std::string out;
   for (const std::vector<Cell>& row : rows_) {
     std::string line(indent);
-    for (std::size_t i = 0; i < row.size(); ++i) {
+    const auto filled =
+        std::ranges::find_if(row.rbegin(), row.rend(), [](const Cell& cell) { return !cell.text.empty(); });
+    const auto cells = static_cast<std::size_t>(std::distance(filled, row.rend()));
+    for (std::size_t i = 0; i < cells; ++i) {
       const std::string padding(widths[i] - row[i].text.size(), ' ');
-      const bool last = i + 1 == row.size();
       if (row[i].right) line += padding;
       line += style.paint(row[i].color, row[i].text);
-      if (!last) line += (row[i].right ? "" : padding) + "  ";
+      if (i + 1 < cells) line += (row[i].right ? "" : padding) + "  ";
     }
-    out += line.substr(0, line.find_last_not_of(' ') + 1) + "\n";
+    out += line + "\n";
   }
   return out;
 }

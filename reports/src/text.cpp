@@ -13,6 +13,7 @@
 #include <map>
 #include <ostream>
 #include <set>
+#include <vector>
 
 #include <unistd.h>
 
@@ -163,9 +164,13 @@ void write_slowest(const SuiteResult& result, std::ostream& out) {
   out << "\n";
 }
 
-const verify::RuleVerdict* verdict_of(const CaseResult& one, std::string_view rule) {
-  const auto found = std::ranges::find(one.verdict.rules, rule, &verify::RuleVerdict::rule);
-  return found != one.verdict.rules.end() ? &*found : nullptr;
+/// Verdicts of one rule: one, or one for each time that the script asked for it with other arguments.
+std::vector<const verify::RuleVerdict*> verdicts_of(const CaseResult& one, std::string_view rule) {
+  std::vector<const verify::RuleVerdict*> found;
+  for (const verify::RuleVerdict& verdict : one.verdict.rules) {
+    if (verdict.rule == rule) found.push_back(&verdict);
+  }
+  return found;
 }
 
 std::string rule_remark(const verify::RuleVerdict& verdict) {
@@ -225,17 +230,18 @@ void write_rules(const CaseResult& result, std::ostream& out, const TextOptions&
   table.row(
       {{"rule", Color::bold}, {"level", Color::bold}, {"verdict", Color::bold}, {"met", Color::bold, true}, {""}});
   for (const verify::Rule& rule : verify::all_rules()) {
-    const verify::RuleVerdict* verdict = verdict_of(result, rule.info.id);
     const std::string level(verify::to_text(rule.info.level));
-    if (verdict == nullptr) {
+    const std::vector<const verify::RuleVerdict*> verdicts = verdicts_of(result, rule.info.id);
+    if (verdicts.empty()) {
       table.row({{std::string(rule.info.id)}, {level}, {"not met", Color::dim}, {"0", Color::plain, true}, {}});
-      continue;
     }
-    table.row({{verdict->rule},
-               {level},
-               {std::string(verify::to_text(verdict->status)), color_of(verdict->status)},
-               {grouped(verdict->met), Color::plain, true},
-               {rule_remark(*verdict)}});
+    for (const verify::RuleVerdict* verdict : verdicts) {
+      table.row({{verdict->rule},
+                 {level},
+                 {std::string(verify::to_text(verdict->status)), color_of(verdict->status)},
+                 {grouped(verdict->met), Color::plain, true},
+                 {rule_remark(*verdict)}});
+    }
   }
   for (const verify::WitnessVerdict& witness : result.verdict.witnesses) {
     table.row({{printable(witness.name)},

@@ -20,7 +20,9 @@ CaseResult skipped() {
   return one;
 }
 
-int code(std::vector<CaseResult> cases) { return kvwitness::reports::exit_code(SuiteResult{std::move(cases), 0}); }
+int code(std::vector<CaseResult> cases) {
+  return kvwitness::reports::exit_code(SuiteResult{std::move(cases), 0});
+}
 
 }  // namespace
 

@@ -36,19 +36,19 @@ struct SuiteResult {
 };
 
 struct SuiteOptions {
-  std::vector<std::string> stores;  ///< kinds to stand for "@sut"; empty: every kind of the registry
-  std::string filter;               ///< glob (`*`, `?`) over "id[variant]", the id or a tag; empty: everything
-  std::vector<std::string> tags;    ///< only scripts with one of these tags; empty: all
-  bool with_slow = false;           ///< also scripts tagged `slow`; naming the tag or a file selects them as well
-  std::optional<std::uint64_t> seed;
-  std::map<std::string, std::string> params;  ///< values instead of the scripts' own, where one declares the name
-  std::filesystem::path root;                 ///< scenario root; empty: the directory given, or the file's own
-  std::filesystem::path trace_dir;            ///< where every case's trace is saved; empty: nowhere
-  std::string trace_format = "jsonl";         ///< or "blocks"
+  std::vector<std::string> stores{};  ///< kinds to stand for "@sut"; empty: every kind of the registry
+  std::string filter{};               ///< glob (`*`, `?`) over "id[variant]", the id or a tag; empty: everything
+  std::vector<std::string> tags{};    ///< only scripts with one of these tags; empty: all
+  bool with_slow = false;             ///< also scripts tagged `slow`; naming the tag or a file selects them as well
+  std::optional<std::uint64_t> seed{};
+  std::map<std::string, std::string> params{};  ///< values instead of the scripts' own, where one declares the name
+  std::filesystem::path root{};                 ///< scenario root; empty: the directory given, or the file's own
+  std::filesystem::path trace_dir{};            ///< where every case's trace is saved; empty: nowhere
+  std::string trace_format = "jsonl";           ///< or "blocks"
   trace::ClockKind clock = trace::ClockKind::none;
-  bool check_determinism = false;                         ///< run twice, compare digests
-  std::function<void(const std::string& what)> progress;  ///< may be empty
-  std::function<void(const CaseResult& done)> on_case;    ///< called as each case ends; may be empty
+  bool check_determinism = false;                           ///< run twice, compare digests
+  std::function<void(const std::string& what)> progress{};  ///< may be empty
+  std::function<void(const CaseResult& done)> on_case{};    ///< called as each case ends; may be empty
 };
 
 /// Runs one case of a script on one store kind. Throws trace::Error where a file it names cannot be read or written.
