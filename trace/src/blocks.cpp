@@ -114,7 +114,7 @@ std::string event_fault(const Event& event, std::uint64_t number, std::uint32_t 
 
 }  // namespace
 
-std::uint64_t schema_hash(EventType type) noexcept {
+std::uint64_t schema_hash(EventType type) {
   const auto id = static_cast<std::size_t>(type);
   return id >= 1 && id <= kLastEventType ? schema_table()[id - 1] : 0;
 }
@@ -147,7 +147,7 @@ void append_block(std::string& out, std::span<const Event> events, const NameTab
   set_u32(out, start + kCrcAt, crc32(std::string_view(out).substr(start + kTypesAt)));
 }
 
-BlockInfo inspect_block(std::string_view header) noexcept {
+BlockInfo inspect_block(std::string_view header) {
   BlockInfo info;
   if (header.size() < kBlockHeaderBytes || !header.starts_with(kBlockMagic)) {
     info.damage = "no block starts here";

@@ -37,7 +37,6 @@ void Spool::fail(const char* what, int error_number) {
 void Spool::append(std::string_view bytes) {
   if (descriptor_ < 0) fail("is closed", EBADF);
   if (!failure_.empty()) throw Error(Location{name_, {}, {}, {}}, failure_);
-  size_ += bytes.size();
   if (buffer_.size() + bytes.size() > kBufferBytes) flush();
   if (bytes.size() >= kBufferBytes) {
     write_out(bytes);

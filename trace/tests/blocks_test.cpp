@@ -157,6 +157,9 @@ BOOST_AUTO_TEST_CASE(insane_sizes_are_refused_by_the_header_alone) {
     BOOST_TEST(!inspect_block(block).damage.empty(), at << ": " << value);
     BOOST_TEST(!damage_of(block).empty());
   }
+  std::string uneven = sample.block;
+  set_u32(uneven, 24, u32_at(uneven, 24) + 4);
+  BOOST_TEST(!inspect_block(uneven).damage.empty());
   BOOST_TEST(!inspect_block("KVWBLOCK").damage.empty());
   BOOST_TEST(!inspect_block("").damage.empty());
 }
@@ -197,6 +200,24 @@ BOOST_AUTO_TEST_CASE(names_are_those_of_the_records) {
   block[kNamesAt + 4] = 'U';
   seal(block);
   BOOST_TEST(has(error_of(block), "Mark.label is a name that was never interned"));
+}
+
+/// Equal events have equal bytes only where the order of the names is fixed.
+BOOST_AUTO_TEST_CASE(names_stand_in_the_order_of_their_hashes) {
+  NameTable names;
+  std::vector<Event> events;
+  for (const char* text : {"abcd", "efgh"}) {
+    Mark mark{};
+    mark.label = names.intern(text);
+    events.push_back(make_event({}, mark));
+    events.back().number = events.size() - 1;
+  }
+  std::string block;
+  append_block(block, events, names);
+  const std::string first = block.substr(kNamesAt, 8);
+  block.replace(kNamesAt, 8, block.substr(kNamesAt + 8, 8)).replace(kNamesAt + 8, 8, first);
+  seal(block);
+  BOOST_TEST(has(error_of(block), "not in the order of their hashes"));
 }
 
 /// A later version: one more type, with records of it between the known ones.

@@ -48,7 +48,7 @@ inline constexpr std::uint32_t kMaxNameBytes = 16U << 20;
 [[nodiscard]] std::uint32_t crc32(std::string_view bytes, std::uint32_t crc = 0) noexcept;
 
 /// Hash of a type's field table: id, name, and every field's name, kind, place and texts.
-[[nodiscard]] std::uint64_t schema_hash(EventType type) noexcept;
+[[nodiscard]] std::uint64_t schema_hash(EventType type);
 
 /// Appends one block. `events` are 1 to kMaxBlockEvents, with numbers that follow each other. Throws Error where an
 /// event cannot be written: an unknown type or enumerator, a name that `names` does not know, reserved bytes in use.
@@ -61,7 +61,7 @@ struct BlockInfo {
   std::uint32_t events = 0;
   std::string damage;  ///< not empty: this is no block that can be read, and why
 };
-[[nodiscard]] BlockInfo inspect_block(std::string_view header) noexcept;
+[[nodiscard]] BlockInfo inspect_block(std::string_view header);
 
 /// Reads one whole block (`inspect_block` tells its size) without the rest of its file: appends its records to `events`
 /// and its names to `names`. Returns why the block is damaged, or an empty text. Throws Error, with the byte offset in

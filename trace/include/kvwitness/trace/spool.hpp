@@ -1,7 +1,6 @@
 /// A file that is written while a run goes on.
 #pragma once
 
-#include <cstdint>
 #include <filesystem>
 #include <string>
 #include <string_view>
@@ -23,8 +22,6 @@ class Spool {
   void flush();
   /// Flushes and closes. Further calls of `append` throw; closing again does nothing.
   void close();
-  /// Bytes appended so far.
-  [[nodiscard]] std::uint64_t size() const noexcept { return size_; }
   [[nodiscard]] const std::string& name() const noexcept { return name_; }
 
  private:
@@ -34,7 +31,6 @@ class Spool {
   std::string name_;
   std::string buffer_;
   std::string failure_;
-  std::uint64_t size_ = 0;
   int descriptor_ = -1;
 };
 
