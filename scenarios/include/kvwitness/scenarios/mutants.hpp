@@ -46,7 +46,8 @@ struct Mutant {
 
 /// "mutant:NAME".
 [[nodiscard]] std::string kind_name(const Mutant& mutant);
-/// `registry` with every mutant added under its kind name. Throws trace::Error where a name is taken.
+/// `registry` with every mutant added under its kind name. One of kind trace is its correct base there: whoever judges
+/// its run puts its `filter` between the bus and the judge. Throws trace::Error where a name is taken.
 [[nodiscard]] StoreRegistry with_mutants(StoreRegistry registry);
 
 [[nodiscard]] std::string_view to_text(MutantKind kind) noexcept;
