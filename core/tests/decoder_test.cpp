@@ -2,9 +2,9 @@
 #include "kvwitness/core/decoder/decoder.hpp"
 #include "kvwitness/core/decoder/golden_math.hpp"
 
+#include <openssl/evp.h>
 #include <boost/test/data/test_case.hpp>
 #include <boost/test/unit_test.hpp>
-#include <openssl/evp.h>
 
 #include <array>
 #include <cmath>
@@ -46,14 +46,22 @@ class ListCache final : public DecoderCache {
     planes.v.insert(planes.v.end(), rows.v.begin(), rows.v.end());
     return Done{};
   }
-  Outcome<Done> attend(SequenceId sequence, LayerIndex layer, const AttentionInput& input, std::span<float> out) override {
+  Outcome<Done> attend(SequenceId sequence, LayerIndex layer, const AttentionInput& input, const GoldenAttention& extra,
+                       std::span<float> out) override {
     const Planes& planes = planes_[sequence * layers_ + layer];
     Run run;
     run.count = static_cast<std::uint32_t>(planes.k.size() / width_);
     run.k = std::as_bytes(std::span(planes.k)).data();
     run.v = std::as_bytes(std::span(planes.v)).data();
     run.k_stride_bytes = run.v_stride_bytes = width_ * sizeof(float);
-    attend_golden(input, {}, {&run, 1}, scores_, out, std::span(visited_).first(input.count));
+    attend_golden(input, extra, {&run, 1}, scores_, out, std::span(visited_).first(input.count));
+    return Done{};
+  }
+  Outcome<Done> truncate(SequenceId sequence, Position to) override {
+    for (std::size_t layer = 0; layer < layers_; ++layer) {
+      planes_[sequence * layers_ + layer].k.resize(to * width_);
+      planes_[sequence * layers_ + layer].v.resize(to * width_);
+    }
     return Done{};
   }
   [[nodiscard]] const std::vector<float>& keys(LayerIndex layer) const { return planes_[layer].k; }
@@ -69,14 +77,17 @@ class ListCache final : public DecoderCache {
 };
 
 const std::vector<Token> kPrompt{3, 17, 5, 23, 41, 2, 19, 8, 31, 14};
-const std::vector<Token> kStream{3, 17, 5, 23, 41, 2, 19, 8, 31, 14, 7, 11, 29, 13, 37, 6, 25, 9, 33, 21, 15, 27, 1, 10};
+const std::vector<Token> kStream{3,  17, 5,  23, 41, 2, 19, 8,  31, 14, 7, 11,
+                                 29, 13, 37, 6,  25, 9, 33, 21, 15, 27, 1, 10};
 
 struct Golden {
   std::uint32_t window;  // 0: none
   const char* logits;
   const char* keys;
 };
-std::ostream& operator<<(std::ostream& out, const Golden& golden) { return out << "window " << golden.window; }
+std::ostream& operator<<(std::ostream& out, const Golden& golden) {
+  return out << "window " << golden.window;
+}
 
 const Golden kGoldens[] = {
     {0, "43c506e65609a32d60d22a8dd8e982c6", "65dd4cb9c2b7907c5bfe10f5c14ac7d2"},
@@ -84,14 +95,17 @@ const Golden kGoldens[] = {
     {3, "d0b1305d365fb2a6520304fe09dd8e55", "1d4f122fbb7cb29b1156fea5aebca916"},
 };
 
-WindowSize window_of(std::uint32_t keys) { return {keys, keys != 0}; }
+WindowSize window_of(std::uint32_t keys) {
+  return {keys, keys != 0};
+}
 
 Decoder golden(std::uint32_t window, std::uint32_t tokens_max = 16) {
   const DecoderConfig config = golden_decoder(window_of(window));
   return Decoder(config, seeded_weights(config), tokens_max);
 }
 
-std::vector<float> run_in_chunks(Decoder& decoder, ListCache& cache, const std::vector<Token>& tokens, std::size_t chunk) {
+std::vector<float> run_in_chunks(Decoder& decoder, ListCache& cache, const std::vector<Token>& tokens,
+                                 std::size_t chunk) {
   std::vector<float> logits(decoder.config().vocab);
   for (std::size_t at = 0; at < tokens.size(); at += chunk) {
     const auto piece = std::span(tokens).subspan(at, std::min(chunk, tokens.size() - at));
@@ -111,7 +125,8 @@ BOOST_AUTO_TEST_CASE(weights_are_the_published_ones) {
   BOOST_TEST(sha256(weights.values()) == "2947c91fae2174885322c100acb06aaefe988986e49017d66f9ced968a14c5ca");
 }
 
-BOOST_DATA_TEST_CASE(logits_and_keys_meet_the_goldens, data::make(kGoldens) * data::make({1U, 3U, 10U}), expected, chunk) {
+BOOST_DATA_TEST_CASE(logits_and_keys_meet_the_goldens, data::make(kGoldens) * data::make({1U, 3U, 10U}), expected,
+                     chunk) {
   Decoder decoder = golden(expected.window);
   ListCache cache(2, decoder.config().kv_width());
   const std::vector<float> logits = run_in_chunks(decoder, cache, kPrompt, chunk);
@@ -214,16 +229,16 @@ BOOST_AUTO_TEST_CASE(a_sink_logit_takes_its_share_and_carries_no_value) {
   const std::array<float, 1> sink{0.0F};
   std::array<float, 2> scores{}, out{};
   std::array<Visited, 1> visited{};
-  attend_golden(input, {sink, 0}, {&run, 1}, scores, out, visited);
+  attend_golden(input, {sink, 0, {}}, {&run, 1}, scores, out, visited);
   BOOST_TEST(out[0] == 4.0F, boost::test_tools::tolerance(1e-6F));
   BOOST_TEST(out[1] == 6.0F, boost::test_tools::tolerance(1e-6F));
   BOOST_TEST(visited[0].visited == 2U);
 
   // Window 1: only the query's own key, and the positional sink at 0 besides it.
   input.window = {1, true};
-  attend_golden(input, {{}, 0}, {&run, 1}, scores, out, visited);
+  attend_golden(input, {}, {&run, 1}, scores, out, visited);
   BOOST_TEST(out[0] == 9.0F);
-  attend_golden(input, {{}, 1}, {&run, 1}, scores, out, visited);
+  attend_golden(input, {{}, 1, {}}, {&run, 1}, scores, out, visited);
   BOOST_TEST(out[0] == 6.0F);
   BOOST_TEST(visited[0].first_key == 0U);
 }

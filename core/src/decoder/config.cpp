@@ -40,9 +40,12 @@ void validate(const DecoderConfig& config) {
   require_positive("vocab", config.vocab);
   if (config.q_heads % config.kv_heads != 0)
     refuse_field("kv_heads", fmt::format("{} does not divide q_heads {}", config.kv_heads, config.q_heads));
-  if (config.head_dim % 2 != 0) refuse_field("head_dim", fmt::format("{} is odd; rotary pairs need an even one", config.head_dim));
-  if (!(config.rms_eps >= 0) || !std::isfinite(config.rms_eps)) refuse_field("rms_eps", "must be finite and not negative");
-  if (!(config.softcap >= 0) || !std::isfinite(config.softcap)) refuse_field("softcap", "must be finite and not negative");
+  if (config.head_dim % 2 != 0)
+    refuse_field("head_dim", fmt::format("{} is odd; rotary pairs need an even one", config.head_dim));
+  if (!(config.rms_eps >= 0) || !std::isfinite(config.rms_eps))
+    refuse_field("rms_eps", "must be finite and not negative");
+  if (!(config.softcap >= 0) || !std::isfinite(config.softcap))
+    refuse_field("softcap", "must be finite and not negative");
   if (config.layers.empty()) refuse_field("layers", "a decoder has at least one layer");
   if (config.layers.size() >= trace::kNoLayer) refuse_field("layers", "more than 65534 layers");
   for (std::size_t i = 0; i < config.layers.size(); ++i) {

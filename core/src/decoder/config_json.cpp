@@ -95,7 +95,8 @@ RopeConfig declared_rope(const ConfigReader& reader) {
     rope.low_freq_factor = reader.number(*scaling, "low_freq_factor", 1.0);
     rope.high_freq_factor = reader.number(*scaling, "high_freq_factor", 4.0);
     const double original = reader.number(*scaling, "original_max_position_embeddings", 8192.0);
-    if (!(original >= 1) || original > 1e9) reader.fail("original_max_position_embeddings", "is no number of positions");
+    if (!(original >= 1) || original > 1e9)
+      reader.fail("original_max_position_embeddings", "is no number of positions");
     rope.original_positions = static_cast<std::uint32_t>(original);
   } else {
     reader.fail("rope_scaling", fmt::format("the type '{}' is not computed here", type));

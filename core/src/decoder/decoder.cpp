@@ -16,13 +16,16 @@ std::span<float> row_of(std::vector<float>& values, std::size_t row, std::size_t
 }  // namespace
 
 Decoder::Decoder(DecoderConfig config, Weights weights, std::uint32_t tokens_max)
-    : config_(std::move(config)), weights_(std::move(weights)), tokens_max_(tokens_max),
+    : config_(std::move(config)),
+      weights_(std::move(weights)),
+      tokens_max_(tokens_max),
       score_scale_(static_cast<float>(1.0 / std::sqrt(static_cast<double>(config_.head_dim)))) {
   validate(config_);
   KVW_ASSERT(tokens_max_ > 0);
   KVW_ASSERT(weights_.embedding().size() == std::size_t{config_.vocab} * config_.hidden);
   for (const DecoderLayer& layer : config_.layers) ropes_.emplace_back(layer.rope, config_.head_dim);
-  for (std::vector<float>* values : {&hidden_, &normed_, &projected_}) values->resize(std::size_t{tokens_max_} * config_.hidden);
+  for (std::vector<float>* values : {&hidden_, &normed_, &projected_})
+    values->resize(std::size_t{tokens_max_} * config_.hidden);
   for (std::vector<float>* values : {&q_, &attended_}) values->resize(tokens_max_ * config_.q_width());
   for (std::vector<float>* values : {&k_, &k_raw_, &v_}) values->resize(tokens_max_ * config_.kv_width());
   for (std::vector<float>* values : {&gate_, &up_}) values->resize(std::size_t{tokens_max_} * config_.intermediate);
@@ -71,7 +74,8 @@ void Decoder::write_logits(std::size_t row, std::span<float> logits) noexcept {
   project(weights_.head(), normed, logits);
 }
 
-AttentionInput Decoder::input_for(LayerIndex layer, std::size_t row, std::uint32_t count, Position first) const noexcept {
+AttentionInput Decoder::input_for(LayerIndex layer, std::size_t row, std::uint32_t count,
+                                  Position first) const noexcept {
   AttentionInput input;
   input.q = std::span(q_).subspan(row * config_.q_width(), count * config_.q_width());
   input.first_query = first;
@@ -85,7 +89,12 @@ AttentionInput Decoder::input_for(LayerIndex layer, std::size_t row, std::uint32
   return input;
 }
 
-Outcome<Done> Decoder::feed(DecoderCache& cache, SequenceId sequence, std::span<const Token> tokens, std::span<float> logits) {
+GoldenAttention Decoder::extra_for(LayerIndex layer) const noexcept {
+  return {config_.layers[layer].sink_logits, config_.positional_sinks, {}};
+}
+
+Outcome<Done> Decoder::feed(DecoderCache& cache, SequenceId sequence, std::span<const Token> tokens,
+                            std::span<float> logits) {
   KVW_ASSERT(!tokens.empty() && tokens.size() <= tokens_max_);
   KVW_ASSERT(logits.size() == config_.vocab || logits.size() == tokens.size() * config_.vocab);
   const auto count = static_cast<std::uint32_t>(tokens.size());
@@ -94,22 +103,26 @@ Outcome<Done> Decoder::feed(DecoderCache& cache, SequenceId sequence, std::span<
   for (LayerIndex layer = 0; layer < config_.layers.size(); ++layer) {
     for (std::uint32_t i = 0; i < count; ++i) make_rows(layer, i, first + i);
     const std::size_t values = count * config_.kv_width();
-    const DecoderRows rows{std::span(k_).first(values), std::span(k_raw_).first(values), std::span(v_).first(values), count};
+    const DecoderRows rows{std::span(k_).first(values), std::span(k_raw_).first(values), std::span(v_).first(values),
+                           count};
     if (const auto kept = cache.append(sequence, layer, rows); !kept) return kept;
     const auto out = std::span(attended_).first(count * config_.q_width());
-    if (const auto seen = cache.attend(sequence, layer, input_for(layer, 0, count, first), out); !seen) return seen;
+    if (const auto seen = cache.attend(sequence, layer, input_for(layer, 0, count, first), extra_for(layer), out);
+        !seen)
+      return seen;
     for (std::uint32_t i = 0; i < count; ++i) finish_layer(layer, i);
   }
   if (logits.size() == config_.vocab) {
     write_logits(count - 1, logits);
   } else {
-    for (std::uint32_t i = 0; i < count; ++i) write_logits(i, logits.subspan(i * std::size_t{config_.vocab}, config_.vocab));
+    for (std::uint32_t i = 0; i < count; ++i)
+      write_logits(i, logits.subspan(i * std::size_t{config_.vocab}, config_.vocab));
   }
   return Done{};
 }
 
-Outcome<Done> Decoder::feed_batch(DecoderCache& cache, std::span<const SequenceId> sequences, std::span<const Token> tokens,
-                                  std::span<float> logits, SequenceId* refused) {
+Outcome<Done> Decoder::feed_batch(DecoderCache& cache, std::span<const SequenceId> sequences,
+                                  std::span<const Token> tokens, std::span<float> logits, SequenceId* refused) {
   KVW_ASSERT(!tokens.empty() && tokens.size() <= tokens_max_ && tokens.size() == sequences.size());
   KVW_ASSERT(logits.size() == tokens.size() * config_.vocab);
   const std::size_t count = tokens.size();
@@ -124,7 +137,7 @@ Outcome<Done> Decoder::feed_batch(DecoderCache& cache, std::span<const SequenceI
       auto done = cache.append(sequences[i], layer, rows);
       if (done) {
         const auto out = std::span(attended_).subspan(i * config_.q_width(), config_.q_width());
-        done = cache.attend(sequences[i], layer, input_for(layer, i, 1, position), out);
+        done = cache.attend(sequences[i], layer, input_for(layer, i, 1, position), extra_for(layer), out);
       }
       if (!done) {
         if (refused != nullptr) *refused = sequences[i];

@@ -4,7 +4,9 @@
 
 namespace kvwitness::core {
 
-float f32_from_bf16(std::uint16_t bits) noexcept { return std::bit_cast<float>(std::uint32_t{bits} << 16); }
+float f32_from_bf16(std::uint16_t bits) noexcept {
+  return std::bit_cast<float>(std::uint32_t{bits} << 16);
+}
 
 float f32_from_f16(std::uint16_t bits) noexcept {
   const std::uint32_t sign = std::uint32_t{bits & 0x8000U} << 16;

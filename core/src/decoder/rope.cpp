@@ -34,7 +34,8 @@ Rope::Rope(const RopeConfig& config, std::uint32_t head_dim)
     : inverse_frequencies_(head_dim / 2), cos_(head_dim / 2), sin_(head_dim / 2) {
   for (std::size_t j = 0; j < inverse_frequencies_.size(); ++j) {
     const double exponent = -2.0 * static_cast<double>(j) / head_dim;
-    const double own = config.inverse_frequencies.empty() ? std::pow(config.theta, exponent) : config.inverse_frequencies[j];
+    const double own =
+        config.inverse_frequencies.empty() ? std::pow(config.theta, exponent) : config.inverse_frequencies[j];
     inverse_frequencies_[j] = scaled(own, config);
   }
 }

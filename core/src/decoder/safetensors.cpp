@@ -40,10 +40,12 @@ class SafetensorsFile {
     const std::size_t element = type == "F32" ? 4 : type == "F16" || type == "BF16" ? 2 : 0;
     if (element == 0) fail(fmt::format("the tensor {} is {}; F32, F16 and BF16 are read", name, type));
     const auto [from, to] = offsets(name, tensor);
-    if (to - from != out.size() * element) fail(fmt::format("the tensor {} has {} bytes for {} elements", name, to - from, out.size()));
+    if (to - from != out.size() * element)
+      fail(fmt::format("the tensor {} has {} bytes for {} elements", name, to - from, out.size()));
     raw_.resize(to - from);
     stream_.seekg(static_cast<std::streamoff>(data_ + from));
-    if (!stream_.read(raw_.data(), static_cast<std::streamsize>(raw_.size()))) fail(fmt::format("the tensor {} is cut off", name));
+    if (!stream_.read(raw_.data(), static_cast<std::streamsize>(raw_.size())))
+      fail(fmt::format("the tensor {} is cut off", name));
     convert(type, out);
   }
 
@@ -59,7 +61,8 @@ class SafetensorsFile {
     std::uint64_t length = 0;
     stream_.seekg(0);
     if (file_bytes < 8 || !stream_.read(reinterpret_cast<char*>(&length), 8)) fail("is too short for a header", 0);
-    if (length > kHeaderBytesMax || length > file_bytes - 8) fail(fmt::format("a header of {} bytes does not fit", length), 0);
+    if (length > kHeaderBytesMax || length > file_bytes - 8)
+      fail(fmt::format("a header of {} bytes does not fit", length), 0);
     std::string text(length, '\0');
     if (!stream_.read(text.data(), static_cast<std::streamsize>(length))) fail("the header is cut off", 8);
     try {
@@ -122,7 +125,8 @@ class SafetensorsFile {
 Weights load_safetensors(const DecoderConfig& config, const std::filesystem::path& file) try {
   Weights weights(config);
   SafetensorsFile source(file);
-  const auto fill = [&](const std::string& name, std::span<const float> view, std::initializer_list<std::uint64_t> shape) {
+  const auto fill = [&](const std::string& name, std::span<const float> view,
+                        std::initializer_list<std::uint64_t> shape) {
     source.read(name, shape, weights.mutable_values().subspan(view.data() - weights.values().data(), view.size()));
   };
   const std::uint64_t hidden = config.hidden;

@@ -1,4 +1,5 @@
-/// Shape of a decoder-only transformer: pre-norm, RMSNorm, rotary positions, grouped-query attention, SwiGLU, no biases.
+/// Shape of a decoder-only transformer: pre-norm, RMSNorm, rotary positions, grouped-query attention, SwiGLU, no
+/// biases.
 #pragma once
 
 #include "kvwitness/core/geometry.hpp"
@@ -22,8 +23,8 @@ struct RopeConfig {
   double theta = 10000.0;
   RopeScaling scaling = RopeScaling::none;
   double factor = 1.0;
-  double low_freq_factor = 1.0;           ///< llama3
-  double high_freq_factor = 4.0;          ///< llama3
+  double low_freq_factor = 1.0;             ///< llama3
+  double high_freq_factor = 4.0;            ///< llama3
   std::uint32_t original_positions = 8192;  ///< llama3
   /// [head_dim / 2] where a checkpoint's own values must be met to the last bit; empty: theta^(-2j / head_dim).
   std::vector<double> inverse_frequencies;
@@ -33,9 +34,9 @@ struct RopeConfig {
 
 /// What differs from layer to layer.
 struct DecoderLayer {
-  WindowSize window;                 ///< not limited: full causal
+  WindowSize window;  ///< not limited: full causal
   RopeConfig rope;
-  std::vector<float> sink_logits;    ///< [q_heads] learned logits that join the softmax's denominator; empty: none
+  std::vector<float> sink_logits;  ///< [q_heads] learned logits that join the softmax's denominator; empty: none
 
   friend bool operator==(const DecoderLayer&, const DecoderLayer&) = default;
 };
@@ -48,9 +49,9 @@ struct DecoderConfig {
   std::uint32_t intermediate = 0;
   std::uint32_t vocab = 0;
   float rms_eps = 1e-5F;
-  float softcap = 0;                 ///< of attention scores; 0: none
+  float softcap = 0;                   ///< of attention scores; 0: none
   std::uint32_t positional_sinks = 0;  ///< first positions that every query sees besides its window
-  bool tied_head = true;             ///< the language-model head is the embedding
+  bool tied_head = true;               ///< the language-model head is the embedding
   std::vector<DecoderLayer> layers;
 
   [[nodiscard]] std::size_t q_width() const noexcept { return std::size_t{q_heads} * head_dim; }

@@ -1,11 +1,10 @@
 /// A decoder-only transformer over a KV cache, in the golden arithmetic.
 #pragma once
 
-#include "kvwitness/core/attention.hpp"
 #include "kvwitness/core/decoder/config.hpp"
+#include "kvwitness/core/decoder/decoder_cache.hpp"
 #include "kvwitness/core/decoder/rope.hpp"
 #include "kvwitness/core/decoder/weights.hpp"
-#include "kvwitness/core/kv_store.hpp"
 
 #include <cstdint>
 #include <span>
@@ -14,31 +13,6 @@
 namespace kvwitness::core {
 
 using Token = std::uint32_t;
-
-/// Rows of one layer for `count` tokens, as the decoder hands them over. `k` is rotated to the tokens' positions,
-/// `k_raw` is not; [count][kv_heads * head_dim] each.
-struct DecoderRows {
-  std::span<const float> k;
-  std::span<const float> k_raw;
-  std::span<const float> v;
-  std::uint32_t count = 0;
-};
-
-/// What the decoder asks of a cache: keep the rows, attend over what the queries see. Implementations go through a
-/// store, traced or not. A refusal ends the step; the decoder's logits are then not written.
-class DecoderCache {
- public:
-  DecoderCache() = default;
-  DecoderCache(const DecoderCache&) = delete;
-  DecoderCache& operator=(const DecoderCache&) = delete;
-  virtual ~DecoderCache() = default;
-
-  /// Position of the token that is being fed: the end of the last layer, which moves when that layer's row is appended.
-  [[nodiscard]] virtual Position next_position(SequenceId sequence) const = 0;
-  virtual Outcome<Done> append(SequenceId sequence, LayerIndex layer, const DecoderRows& rows) = 0;
-  /// `out` [count][q_heads * head_dim].
-  virtual Outcome<Done> attend(SequenceId sequence, LayerIndex layer, const AttentionInput& input, std::span<float> out) = 0;
-};
 
 /// Weights and scratch for up to `tokens_max` tokens at a time; nothing is allocated after construction. Not
 /// thread-safe. Every attention site gets its window from the layer's configuration and the query's absolute position.
@@ -65,7 +39,9 @@ class Decoder {
   void make_rows(LayerIndex layer, std::size_t row, Position position) noexcept;
   void finish_layer(LayerIndex layer, std::size_t row) noexcept;
   void write_logits(std::size_t row, std::span<float> logits) noexcept;
-  [[nodiscard]] AttentionInput input_for(LayerIndex layer, std::size_t row, std::uint32_t count, Position first) const noexcept;
+  [[nodiscard]] AttentionInput input_for(LayerIndex layer, std::size_t row, std::uint32_t count,
+                                         Position first) const noexcept;
+  [[nodiscard]] GoldenAttention extra_for(LayerIndex layer) const noexcept;
 
   DecoderConfig config_;
   Weights weights_;

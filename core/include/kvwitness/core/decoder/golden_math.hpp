@@ -2,8 +2,6 @@
 /// same keys agree to the last bit, whatever store the keys lie in.
 #pragma once
 
-#include "kvwitness/core/attention.hpp"
-
 #include <cstdint>
 #include <span>
 
@@ -24,16 +22,5 @@ void add_into(std::span<float> x, std::span<const float> y) noexcept;
 
 /// Index of the first maximum; 0 for an empty span.
 [[nodiscard]] std::uint32_t argmax(std::span<const float> values) noexcept;
-
-/// Two-pass softmax attention over a run list: scores in f32, their maximum, e = f32(exp(f64(s - max))), sum and
-/// weighted sum ascending in position. `sink_logits` [q_heads] or empty; `positional_sinks`: positions below it are seen
-/// besides the window. `scores` is scratch for at least as many values as a query sees keys. Results as for
-/// `attend_online`: no visible key and no sink gives zeros.
-struct GoldenAttention {
-  std::span<const float> sink_logits;
-  std::uint32_t positional_sinks = 0;
-};
-void attend_golden(const AttentionInput& input, const GoldenAttention& extra, std::span<const Run> runs,
-                   std::span<float> scores, std::span<float> out, std::span<Visited> visited) noexcept;
 
 }  // namespace kvwitness::core

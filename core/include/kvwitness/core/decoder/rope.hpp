@@ -8,8 +8,8 @@
 
 namespace kvwitness::core {
 
-/// Rotates rows [heads][head_dim] to an absolute position. Angles are computed in double, cosine and sine rounded once to
-/// f32, the rotation is f32 without fused multiply-add. A key is rotated once, from its raw row; never twice.
+/// Rotates rows [heads][head_dim] to an absolute position. Angles are computed in double, cosine and sine rounded once
+/// to f32, the rotation is f32 without fused multiply-add. A key is rotated once, from its raw row; never twice.
 class Rope {
  public:
   Rope(const RopeConfig& config, std::uint32_t head_dim);

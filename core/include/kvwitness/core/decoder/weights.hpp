@@ -22,8 +22,8 @@ struct LayerWeights {
   std::span<const float> down;        ///< [hidden][intermediate]
 };
 
-/// A whole checkpoint in one block, in this order: embedding, layers (in the order of LayerWeights), final norm, and the
-/// head where it is not tied. Movable; the views stay right when it is moved.
+/// A whole checkpoint in one block, in this order: embedding, layers (in the order of LayerWeights), final norm, and
+/// the head where it is not tied. Movable; the views stay right when it is moved.
 class Weights {
  public:
   /// All zeros. Throws trace::Error where `config` is not valid.
@@ -53,9 +53,9 @@ class Weights {
 inline constexpr std::uint64_t kGoldenWeightSeed = 0x9E3779B97F4A7C15ULL;
 
 /// Deterministic weights: norms are 1, everything else is drawn in checkpoint order from one LCG (multiplier
-/// 6364136223846793005, increment 1442695040888963407) over the whole checkpoint: (u * 2 - 1) * scale with u the upper 24
-/// bits / 2^24, scale 0.2 for the embedding and 0.1 elsewhere, in f32. With `golden_decoder()` and the golden seed these
-/// are the published weights: sha256 of their little-endian bytes
+/// 6364136223846793005, increment 1442695040888963407) over the whole checkpoint: (u * 2 - 1) * scale with u the upper
+/// 24 bits / 2^24, scale 0.2 for the embedding and 0.1 elsewhere, in f32. With `golden_decoder()` and the golden seed
+/// these are the published weights: sha256 of their little-endian bytes
 /// 2947c91fae2174885322c100acb06aaefe988986e49017d66f9ced968a14c5ca.
 [[nodiscard]] Weights seeded_weights(const DecoderConfig& config, std::uint64_t seed = kGoldenWeightSeed);
 
