@@ -83,7 +83,7 @@ BOOST_AUTO_TEST_CASE(a_mutant_survives_where_no_script_reaches_it) {
 
 BOOST_AUTO_TEST_CASE(no_case_for_a_mutant_is_not_reached) {
   std::string script(reports::testing::kRingScript);
-  script.insert(script.find("\"model\""), "\"requires\": [\"fork\"], ");
+  script.replace(script.find("\"sliding\""), 9, "\"fork\"");
   const reports::MutantMatrix matrix = run_one(script, "canary");
   BOOST_TEST(reports::to_text(matrix.mutants.at(0).fate) == "not reached");
 }

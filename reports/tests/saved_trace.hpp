@@ -14,7 +14,7 @@ namespace kvwitness::reports::testing {
 
 /// A ring of 3 slots, one layer, that wraps at the fourth token: 5 decode steps.
 inline constexpr std::string_view kRingScript = R"({
-  "version": 1, "id": "test/ring",
+  "version": 1, "id": "test/ring", "requires": ["ring", "sliding"],
   "model": {"layers": 1, "q_heads": 1, "kv_heads": 1, "head_dim": 2},
   "stores": {"sut": {"kind": "@sut", "window": 3, "capacity": 3}},
   "steps": [{"op": "decode", "count": 5, "as": "out"}],

@@ -14,12 +14,12 @@ namespace kvwitness::reports {
 
 /// Which events are looked at; all that is given must hold.
 struct EventFilter {
-  std::vector<trace::EventType> types;  ///< empty: all
-  std::optional<std::uint32_t> step;    ///< events between StepBegin and StepEnd of this step of the script
-  std::optional<trace::LayerIndex> layer;
-  std::optional<trace::SequenceId> sequence;
-  std::optional<trace::Position> position;  ///< events that name the position, or a range that holds it
-  std::string store;                        ///< as the script calls it; empty: all
+  std::vector<trace::EventType> types{};  ///< empty: all
+  std::optional<std::uint32_t> step{};    ///< events between StepBegin and StepEnd of this step of the script
+  std::optional<trace::LayerIndex> layer{};
+  std::optional<trace::SequenceId> sequence{};
+  std::optional<trace::Position> position{};  ///< events that name the position, or a range that holds it
+  std::string store{};                        ///< as the script calls it; empty: all
 };
 
 struct InspectOptions {

@@ -1,0 +1,145 @@
+/// The program from outside: exit codes, and inputs and outputs that cannot be used.
+
+#include "files.hpp"
+#include "saved_trace.hpp"
+
+#include <boost/test/unit_test.hpp>
+#include <nlohmann/json.hpp>
+
+using namespace kvwitness;
+using reports::testing::Finished;
+using reports::testing::kRingScript;
+using reports::testing::run_shell;
+using reports::testing::Scratch;
+
+namespace {
+
+Finished kvwitness_runs(const std::string& arguments) {
+  return run_shell(KVWITNESS_BINARY_DIR "/bin/kvwitness " + arguments);
+}
+
+bool says(const Finished& finished, const std::string& part) {
+  return finished.output.find(part) != std::string::npos;
+}
+
+std::string without_witness() {
+  std::string script(kRingScript);
+  script.erase(script.find(",\n  \"witness\""),
+               std::string(",\n  \"witness\": [{\"sometimes\": \"sut.append.overwrote\"}]").size());
+  return script;
+}
+
+}  // namespace
+
+BOOST_AUTO_TEST_SUITE(program)
+
+BOOST_AUTO_TEST_CASE(exit_codes_of_run) {
+  const Scratch scratch;
+  const std::string ring = scratch.write("ring.jsonc", std::string(kRingScript)).string();
+  BOOST_TEST(kvwitness_runs("run " + ring + " --store ring").code == 0);
+  BOOST_TEST(kvwitness_runs("run " + ring + " --store mutant:canary").code == 1);
+  BOOST_TEST(kvwitness_runs("run " + ring + " --store flat").code == 4);
+  BOOST_TEST(kvwitness_runs("run " + ring + " --filter nothing").code == 4);
+  std::string vacuous(kRingScript);
+  vacuous.replace(vacuous.find("\"count\": 5"), 10, "\"count\": 2");
+  BOOST_TEST(kvwitness_runs("run " + scratch.write("vacuous.jsonc", vacuous).string() + " --store ring").code == 7);
+}
+
+BOOST_AUTO_TEST_CASE(usage_errors_end_in_2) {
+  for (const std::string arguments :
+       {"", "nonsense", "run --nonsense", "run --seed x", "run --param x", "run --report x", "run --report html=-",
+        "run --report json=- --report text=-", "run --store rong", "run --trace-format xml", "convert x --to y -o z",
+        "check", "explain nonsense", "inspect x --slots --events", "run /no/such/path", "mutants --report junit=-"}) {
+    const Finished finished = kvwitness_runs(arguments);
+    BOOST_TEST(finished.code == 2, arguments << ": " << finished.code << " " << finished.output);
+    BOOST_TEST(!finished.output.empty(), arguments);
+  }
+}
+
+BOOST_AUTO_TEST_CASE(help_teaches_with_examples) {
+  for (const std::string command : {"run", "list", "check", "inspect", "convert", "explain", "mutants"}) {
+    const Finished finished = kvwitness_runs(command + " --help");
+    BOOST_TEST(finished.code == 0);
+    BOOST_TEST(says(finished, "Examples:\n  kvwitness " + command), command);
+  }
+  BOOST_TEST(says(kvwitness_runs("--help"), "Exit codes"));
+}
+
+BOOST_AUTO_TEST_CASE(a_bad_script_is_named_by_line_and_column) {
+  const Scratch scratch;
+  const auto file = scratch.write("bad.jsonc", "{\"version\": 1, \"id\": \"t/a\",\n  \"stpes\": []}");
+  const Finished finished = kvwitness_runs("run " + file.string());
+  BOOST_TEST(finished.code == 2);
+  BOOST_TEST(says(finished, file.string() + ":2:"), finished.output);
+}
+
+BOOST_AUTO_TEST_CASE(files_that_cannot_be_used_end_in_2) {
+  const Scratch scratch;
+  const std::string ring = scratch.write("ring.jsonc", std::string(kRingScript)).string();
+  const std::string directory = scratch.path().string();
+  const std::string empty = scratch.write("empty", "").string();
+  const std::string run = "run " + ring + " --store ring ";
+  for (const std::string arguments :
+       {run + "--report json=" + directory, run + "--report json=/no/such/dir/x.json",
+        run + "--report json=", run + "--report json=/dev/full", run + "--trace-dir " + ring, "run " + empty,
+        "check " + directory, "check " + ring, "check /no/such/trace", "inspect " + directory, "inspect /no/such/trace",
+        "convert " + directory + " --to blocks -o " + directory + "/x"}) {
+    const Finished finished = kvwitness_runs(arguments);
+    BOOST_TEST(finished.code == 2, arguments << ": " << finished.code << " " << finished.output);
+    BOOST_TEST(says(finished, "kvwitness: error: "), finished.output);
+  }
+  BOOST_TEST(kvwitness_runs("check " + empty).code == 9);
+  BOOST_TEST(kvwitness_runs("convert " + empty + " --to jsonl -o " + directory + "/y").code == 9);
+}
+
+/// The first reader goes away after a line; the program says so and does not die of a signal.
+BOOST_AUTO_TEST_CASE(a_closed_pipe_is_an_error_like_any_other) {
+  const Finished finished =
+      run_shell("bash -c '" KVWITNESS_BINARY_DIR "/bin/kvwitness list --stores --json | true; exit ${PIPESTATUS[0]}'");
+  BOOST_TEST((finished.code == 2 || finished.code == 0), finished.code << " " << finished.output);
+  const Finished full = run_shell("bash -c '" KVWITNESS_BINARY_DIR "/bin/kvwitness list --rules > /dev/full'");
+  BOOST_TEST(full.code == 2);
+  BOOST_TEST(says(full, "standard output"), full.output);
+}
+
+BOOST_AUTO_TEST_CASE(all_reports_at_once) {
+  const Scratch scratch;
+  const std::string script = scratch.write("ring.jsonc", without_witness()).string();
+  const std::string out = scratch.path().string();
+  const Finished finished =
+      kvwitness_runs("run " + script + " --store ring --report json=" + out + "/r.json --report junit=" + out +
+                     "/r.xml --report perfetto=" + out + "/r.perfetto --report text=-");
+  BOOST_TEST(finished.code == 0, finished.output);
+  BOOST_TEST(says(finished, "1 case: 1 pass"), finished.output);
+  const nlohmann::json report = nlohmann::json::parse(reports::testing::read_text(scratch.path() / "r.json"));
+  BOOST_TEST(report["cases"][0]["trace"] == "");  // the trace behind the timeline was not asked for
+  BOOST_TEST(nlohmann::json::parse(reports::testing::read_text(scratch.path() / "r.perfetto")).size() > 20);
+  BOOST_TEST(reports::testing::read_text(scratch.path() / "r.xml").starts_with("<?xml"));
+}
+
+BOOST_AUTO_TEST_CASE(a_saved_trace_checks_as_it_ran) {
+  const Scratch scratch;
+  const std::string script = scratch.write("ring.jsonc", std::string(kRingScript)).string();
+  const std::string traces = (scratch.path() / "traces").string();
+  const std::string run = "run " + script + " --check-determinism --trace-dir " + traces + " --store ";
+  BOOST_TEST(kvwitness_runs(run + "ring").code == 0);
+  BOOST_TEST(kvwitness_runs(run + "mutant:canary").code == 1);
+  BOOST_TEST(kvwitness_runs("check " + traces + "/test+ring@ring.jsonl").code == 0);
+  BOOST_TEST(kvwitness_runs("check " + traces + "/*canary.jsonl").code == 1);
+  BOOST_TEST(kvwitness_runs("convert " + traces + "/test+ring@ring.jsonl --to perfetto -o -").code == 0);
+}
+
+/// The command in a report runs the case again, with the same verdict.
+BOOST_AUTO_TEST_CASE(the_replay_command_replays) {
+  const Scratch scratch;
+  const std::string script = scratch.write("ring.jsonc", std::string(kRingScript)).string();
+  const Finished first = kvwitness_runs("run " + script + " --store mutant:canary --seed 7 --report json=-");
+  const std::string replay = nlohmann::json::parse(first.output)["cases"][0]["replay"];
+  BOOST_REQUIRE(replay.starts_with("kvwitness "));
+  const Finished again = kvwitness_runs(replay.substr(10) + " --report json=-");
+  BOOST_TEST(again.code == 1, again.output);
+  const auto digest = [](const Finished& one) { return nlohmann::json::parse(one.output)["cases"][0]["digest"]; };
+  BOOST_TEST(digest(first) == digest(again));
+}
+
+BOOST_AUTO_TEST_SUITE_END()
