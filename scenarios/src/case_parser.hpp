@@ -9,8 +9,11 @@
 
 namespace kvwitness::scenarios {
 
-/// A store of a script holds at most as much, all layers and sequences.
+/// All stores of a case together hold at most as much, and keep books for at most as many layers of sequences.
 inline constexpr std::uint64_t kStoreBytesMax = std::uint64_t{1} << 30;
+inline constexpr std::uint64_t kStoreLayersMax = std::uint64_t{1} << 20;
+/// Elements of one row, all heads together, at most.
+inline constexpr std::uint64_t kRowElementsMax = 65536;
 
 /// `model` and `stores`.
 void parse_stores(const Fields& script, Case& made);

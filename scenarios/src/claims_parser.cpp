@@ -49,8 +49,9 @@ std::string parse_output(const Fields& rule, std::string_view key, const std::se
   const auto value = rule.find(key);
   if (!value) return {};
   if (outputs.empty()) value->fail("no step records an output");
-  const std::vector<std::string> known(outputs.begin(), outputs.end());
-  return known[value->choice(known)];
+  if (outputs.contains(value->text())) return value->text();
+  value->fail(fmt::format("no step records '{}'{}", value->text(),
+                          suggestion(value->text(), std::vector<std::string>(outputs.begin(), outputs.end()))));
 }
 
 /// The rule's id; checked only where the caller knows the rules, for this room does not.

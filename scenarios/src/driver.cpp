@@ -1,6 +1,7 @@
 #include "kvwitness/scenarios/driver.hpp"
 
 #include "kvwitness/trace/error.hpp"
+#include "kvwitness/trace/phase.hpp"
 #include "nearest.hpp"
 #include "stage.hpp"
 #include "step_runner.hpp"
@@ -11,6 +12,8 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <optional>
+#include <utility>
 
 namespace kvwitness::scenarios {
 namespace {
@@ -109,7 +112,9 @@ void drive(const Case& which, const trace::Claims& claims, const StoreRegistry& 
   core::restart_storage_ids();
   bus.begin_run(run_begin(claims, bus.names()));
   {
+    std::optional<trace::PhaseSpan> loading(std::in_place, bus, trace::PhaseKind::load);
     Stage stage(which, claims, registry, bus, options, tokens);
+    loading.reset();
     StepRunner(stage).run(which.steps);
     tell_end(stage);
   }

@@ -48,7 +48,7 @@ struct LocatedDocument {
 
 inline constexpr std::size_t kNestingMax = 64;
 inline constexpr std::size_t kMembersMax = 4096;  ///< keys of one object
-inline constexpr std::size_t kTextBytesMax = std::size_t{8} << 20;
+inline constexpr std::size_t kTextBytesMax = std::size_t{1} << 20;
 
 /// Reads JSON with comments. Throws trace::Error with file, line and column for malformed JSON, keys given twice,
 /// integers beyond 64 bits, numbers that are not finite, nesting and sizes beyond the limits above.

@@ -17,6 +17,7 @@ namespace {
 /// Keys that say what the script is; the same in every case, so nothing is substituted in them.
 constexpr std::string_view kHeaderKeys[] = {"$schema", "version", "id", "title", "tags", "requires", "params"};
 constexpr std::uint64_t kDefaultSeed = 0x5eed;
+constexpr std::size_t kStepsOfCasesMax = 1'000'000;
 
 /// How a script's file is called: in errors as the caller knows it, in the step table relative to the root.
 struct FileNames {
@@ -106,6 +107,8 @@ Script parse_named(std::string_view text, const FileNames& names, const std::fil
   for (const Choice& choice : matrix.choices) {
     script.cases.push_back(make_case(document.root, choice, script, names, options));
     script.cases.back().overrides = overrides;
+    if (matrix.choices.size() * script.cases.back().claims.steps.size() > kStepsOfCasesMax)
+      fields.get("params").fail(fmt::format("all cases together have more than {} steps", kStepsOfCasesMax));
   }
   return script;
 }

@@ -86,6 +86,7 @@ Step StepParser::parse_step(const Value& value) {
 void StepParser::add_to_table(Step& step, const Fields& fields, const Value& value) {
   if (const auto id = fields.find("id")) step.id = id->text();
   step.index = static_cast<std::uint32_t>(case_->claims.steps.size());
+  if (step.index >= kStepsMax) value.fail(fmt::format("a script has at most {} steps", kStepsMax));
   const Place place = value.node().place;
   case_->claims.steps.push_back(
       {std::string(trace::to_text(step.operation)), step.id, steps_file_, place.line, place.column});
@@ -113,7 +114,8 @@ void StepParser::parse_on(Step& step, const Fields& fields) {
 }
 
 const StoreSpec& StepParser::store_of(const Value& value) const {
-  return case_->stores[value.choice(names_of(case_->stores))];
+  const auto found = std::ranges::find(case_->stores, value.text(), &StoreSpec::name);
+  return found != case_->stores.end() ? *found : case_->stores[value.choice(names_of(case_->stores))];
 }
 
 void StepParser::parse_sequences(Step& step, const Value& value) {
@@ -209,17 +211,18 @@ void StepParser::parse_window(Step& step, const Fields& fields) {
 
 void StepParser::parse_using(Step& step, const Value& value) {
   step.use = value.text();
-  const std::vector<std::string> known(views_.begin(), views_.end());
   for (const std::string& store : step.on) {
     const std::string label = fmt::format("{}.{}", store, step.use);
-    if (!views_.contains(label))
-      value.fail(fmt::format("no earlier window of '{}' is held as '{}'{}", store, step.use, suggestion(label, known)));
+    if (views_.contains(label)) continue;
+    value.fail(fmt::format("no earlier window of '{}' is held as '{}'{}", store, step.use,
+                           suggestion(label, std::vector<std::string>(views_.begin(), views_.end()))));
   }
 }
 
 void StepParser::parse_attend(Step& step, const Fields& fields) {
   if (const auto use = fields.find("using")) parse_using(step, *use);
-  if (const auto from = fields.find("from")) step.from = from->count(kPositions);
+  // One past the last query is a position too.
+  if (const auto from = fields.find("from")) step.from = from->count({0, kPositions.high - kChunkMax});
   const auto count = fields.find("count");
   step.count = count ? count->count({1, kChunkMax}) : 1;
   if (const auto layer = fields.find("layer")) parse_layer(step, *layer);

@@ -14,6 +14,8 @@ namespace kvwitness::scenarios {
 
 /// Rows in one append at most: the driver keeps room for as many.
 inline constexpr std::uint32_t kChunkMax = 65536;
+/// Steps of a script, repeated ones counted once.
+inline constexpr std::size_t kStepsMax = 4096;
 /// Tokens that a case may append to one sequence of one store: positions have 32 bits.
 inline constexpr std::uint64_t kTokensMax = std::uint64_t{1} << 31;
 

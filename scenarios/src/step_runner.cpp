@@ -1,9 +1,11 @@
 #include "step_runner.hpp"
 
+#include "kvwitness/trace/phase.hpp"
 #include "stage_needs.hpp"
 #include "workload.hpp"
 
 #include <algorithm>
+#include <optional>
 
 namespace kvwitness::scenarios {
 namespace {
@@ -112,6 +114,9 @@ std::vector<StepRunner::Turn> StepRunner::turns_of(const Step& step) {
 }
 
 void StepRunner::run_tokens(const Step& step) {
+  std::optional<trace::PhaseSpan> phase;
+  if (step.operation == Operation::prefill) phase.emplace(stage_->bus(), trace::PhaseKind::prefill);
+  if (step.operation == Operation::decode) phase.emplace(stage_->bus(), trace::PhaseKind::decode);
   std::vector<Turn> turns = turns_of(step);
   bool is_going = true;
   while (is_going) {

@@ -38,19 +38,29 @@ core::StoreConfig parse_model(const Value& value) {
   layer.head_dim = model.get("head_dim").count({1, 65536});
   if (layer.q_heads % layer.kv_heads != 0)
     model.get("kv_heads").fail(fmt::format("{} does not divide q_heads {}", layer.kv_heads, layer.q_heads));
+  if (layer.q_elements() > kRowElementsMax) value.fail(fmt::format("a row has more than {} elements", kRowElementsMax));
   config.layers.assign(model.get("layers").count({1, 1024}), layer);
   if (const auto scale = model.find("score_scale")) config.score_scale = positive_number(*scale);
   if (const auto softcap = model.find("softcap")) config.softcap = positive_number(*softcap);
   return config;
 }
 
-void check_size(const core::StoreConfig& config, const Value& where) {
-  std::uint64_t left = kStoreBytesMax;
+/// What the stores of a case may still take.
+struct Room {
+  std::uint64_t bytes = kStoreBytesMax;
+  std::uint64_t layers = kStoreLayersMax;
+};
+
+void take_room(const core::StoreConfig& config, const Value& where, Room& room) {
+  const std::uint64_t layers = std::uint64_t{config.sequences} * config.layers.size();
+  if (layers > room.layers)
+    where.fail(fmt::format("the stores have more than {} layers of sequences", kStoreLayersMax));
+  room.layers -= layers;
   for (const core::LayerGeometry& layer : config.layers) {
     const std::uint64_t row = layer.kv_elements() * 2 * sizeof(float);
     const std::uint64_t rows = std::uint64_t{layer.capacity} * config.sequences;
-    if (rows > left / row) where.fail(fmt::format("holds more than {} bytes", kStoreBytesMax));
-    left -= rows * row;
+    if (rows > room.bytes / row) where.fail(fmt::format("the stores hold more than {} bytes", kStoreBytesMax));
+    room.bytes -= rows * row;
   }
 }
 
@@ -62,7 +72,7 @@ void check_shape(const core::StoreConfig& config, const Value& where) {
   }
 }
 
-StoreSpec parse_store(const std::string& name, const Value& value, const core::StoreConfig& model) {
+StoreSpec parse_store(const std::string& name, const Value& value, const core::StoreConfig& model, Room& room) {
   const Fields store(value, store_keys());
   StoreSpec spec{name, store.get("kind").text(), model, !store.has("sliding")};
   std::vector<core::LayerGeometry>& layers = spec.config.layers;
@@ -77,7 +87,7 @@ StoreSpec parse_store(const std::string& name, const Value& value, const core::S
     for (std::size_t i = 0; i < layers.size(); ++i) layers[i].sliding = slides[i].boolean();
   }
   if (const auto sequences = store.find("sequences")) spec.config.sequences = sequences->count({1, 65536});
-  check_size(spec.config, value);
+  take_room(spec.config, value, room);
   check_shape(spec.config, value);
   return spec;
 }
@@ -108,9 +118,10 @@ void add_stream(Case& made, const std::string& name, trace::StreamSpec spec) {
 void parse_stores(const Fields& script, Case& made) {
   const core::StoreConfig model = parse_model(script.get("model"));
   const Value stores = script.get("stores");
+  Room room;
   for (const auto& [name, value] : stores.named()) {
     if (made.stores.size() >= trace::kNoStore) value.fail(fmt::format("at most {} stores", trace::kNoStore));
-    made.stores.push_back(parse_store(name, value, model));
+    made.stores.push_back(parse_store(name, value, model, room));
     made.claims.stores.push_back({name, made.stores.back().kind});
   }
 }

@@ -31,9 +31,10 @@ std::size_t index_of(const RecordedRun& run, trace::EventType type, std::size_t 
 BOOST_AUTO_TEST_CASE(a_run_is_told_from_its_begin_to_its_end) {
   const RecordedRun run = record_steps(kRing4, R"({"op": "append"})");
   const std::size_t step = index_of(run, trace::EventType::StepBegin);
-  BOOST_TEST(run.types(0, step) ==
-             "RunBegin StoreCreated LayerDeclared LayerDeclared LayerFormat LayerFormat Allocation Allocation "
-             "Allocation Allocation");
+  BOOST_TEST(
+      run.types(0, step) ==
+      "RunBegin PhaseBegin StoreCreated LayerDeclared LayerDeclared LayerFormat LayerFormat Allocation Allocation "
+      "Allocation Allocation PhaseEnd");
   const std::size_t end = index_of(run, trace::EventType::StepEnd) + 1;
   BOOST_TEST(run.types(step, end) ==
              "StepBegin Called RowDigests Append RegionMeasured Called RowDigests Append RegionMeasured StepEnd");
@@ -54,6 +55,16 @@ BOOST_AUTO_TEST_CASE(a_decoded_token_is_append_window_attend_for_each_layer_in_o
   std::size_t regions = 0;
   for (const auto& [event, region] : run.all<trace::RegionMeasured>()) regions += region.operation == Operation::decode;
   BOOST_TEST(regions == 6U);
+}
+
+BOOST_AUTO_TEST_CASE(prefill_and_decode_are_phases) {
+  const RecordedRun run =
+      record_steps(kRing4, R"({"op": "prefill", "count": 4}, {"op": "append"}, {"op": "decode", "count": 2})");
+  std::vector<trace::PhaseKind> kinds;
+  for (const auto& [event, phase] : run.all<trace::PhaseBegin>()) kinds.push_back(phase.kind);
+  using enum trace::PhaseKind;
+  BOOST_TEST((kinds == std::vector<trace::PhaseKind>{load, prefill, decode}));
+  BOOST_TEST(run.count<trace::PhaseEnd>() == 3U);
 }
 
 BOOST_AUTO_TEST_CASE(a_gathered_token_resets_the_forward_scope_within_its_step) {

@@ -149,7 +149,7 @@ BOOST_AUTO_TEST_CASE(wrong_types_and_values_are_refused_where_they_stand) {
   expect_error(R"("stores": {"sut": {"kind": "ring", "window": 0, "capacity": 4}})", "0, ", "0 is no window");
   expect_error(R"("stores": {"sut": {"kind": "ring", "capacity": [4]}})", "[4]", "has 1 values for 2 layers");
   expect_error(R"("stores": {"Sut": {"kind": "ring", "capacity": 4}})", R"("Sut")", "is no name");
-  expect_error(R"("stores": {"sut": {"kind": "ring", "capacity": 1073741824}})", R"({"kind")", "holds more than");
+  expect_error(R"("stores": {"sut": {"kind": "ring", "capacity": 1073741824}})", R"({"kind")", "hold more than");
   expect_error(R"("stores": {"sut": {"kind": "ring", "capacity": 4, "window": 8, "sliding": true}})", R"({"kind")",
                "window");
   expect_error(R"("model": {"layers": 1, "q_heads": 4, "kv_heads": 3, "head_dim": 8})", "3",
@@ -172,6 +172,20 @@ BOOST_AUTO_TEST_CASE(a_refusal_is_expected_of_one_call) {
 BOOST_AUTO_TEST_CASE(tokens_of_all_repeats_fit_into_positions) {
   expect_error(steps(R"({"op": "repeat", "count": 1000, "steps": [{"op": "decode", "count": 10000000}]})"),
                R"({"op": "decode")", "more than 2147483648 tokens");
+}
+
+BOOST_AUTO_TEST_CASE(what_a_case_takes_is_bounded) {
+  expect_error(
+      R"("stores": {"a": {"kind": "flat", "capacity": 4000000}, "b": {"kind": "flat", "capacity": 400000000}})",
+      R"({"kind": "flat", "capacity": 400000000})", "the stores hold more than");
+  expect_error(
+      R"("stores": {"a": {"kind": "flat", "capacity": 1, "sequences": 65536}}, "model": {"layers": 32, "q_heads": 1, "kv_heads": 1, "head_dim": 1})",
+      R"({"kind": "flat")", "layers of sequences");
+  expect_error(R"("model": {"layers": 1, "q_heads": 65536, "kv_heads": 1, "head_dim": 2})", R"({"layers")",
+               "a row has more than 65536 elements");
+  std::string many = R"({"op": "mark", "label": "m"})";
+  for (int i = 0; i < 4096; ++i) many += R"(, {"op": "trim"})";
+  expect_error(steps(many), R"({"op": "trim"}])", "at most 4096 steps");
 }
 
 BOOST_AUTO_TEST_CASE(a_matrix_is_the_product_of_its_parameters) {
