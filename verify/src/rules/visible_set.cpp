@@ -112,8 +112,8 @@ class VisibleSet final : public RuleChecker<VisibleSet, kInfo, Reads> {
     const std::uint32_t oldest = layer.rows.find(start)->ordinal;
     const Position lost = std::min({layer.declared.capacity, start, oldest});
     const Range tried{start - lost, layer.rows.end()};
-    if (tried.count() > kSeenKeysMax) return "other keys";
     const std::size_t elements = layer.shape.kv_elements();
+    if (tried.count() > kSeenKeysMax || tried.count() * elements > StreamRows::kFloatsMax) return "other keys";
     std::vector<float> v(tried.count() * elements);
     for (Position p = tried.from; p < tried.to; ++p) {
       const ModelRow* held = layer.rows.find(p);
