@@ -107,12 +107,25 @@ BOOST_AUTO_TEST_CASE(a_read_is_priced) {
 }
 
 BOOST_AUTO_TEST_CASE(a_gathered_step_has_two_adapters_a_layer) {
-  Gathered trace;
-  // The last step's gathers: layer 1 loses its call, so that only layer 0 is gathered.
-  const std::size_t opened = trace.index_of(trace::EventType::AdapterInserted, 5 * 4 + 2);
-  trace.events[opened].layer = 0;
-  trace.events[opened + 1].layer = 0;
-  BOOST_CHECK(trace.status_of(kRule) == Status::fail);
+  // Gathers of layer 0, of layer 1; two of each are right in a step.
+  const auto gathered = [](int of_first, int of_second) {
+    TraceBuilder trace;
+    const auto store = trace.ring({.capacity = 4, .window = 4}, 2);
+    trace.step_begin(store, 0, trace::Operation::decode);
+    for (const trace::LayerIndex layer : {trace::LayerIndex{0}, trace::LayerIndex{1}}) {
+      trace.append(store, 0, layer, 1);
+      const trace::ViewId view = trace.window(store, 0, layer, {0, 1});
+      for (int i = 0; i < (layer == 0 ? of_first : of_second); ++i) trace.close(trace.gather(view));
+      trace.close(view);
+    }
+    trace.scope_reset();
+    trace.step_end();
+    return trace.failing();
+  };
+  BOOST_CHECK(gathered(0, 0).empty());
+  BOOST_CHECK(gathered(1, 1).empty());
+  for (const auto& [first, second] : {std::pair{1, 0}, {0, 1}, {2, 1}})
+    BOOST_CHECK(gathered(first, second) == std::vector<std::string>{kRule});
 }
 
 BOOST_AUTO_TEST_CASE(budgets_count_from_their_token_on) {

@@ -106,6 +106,7 @@ BOOST_AUTO_TEST_CASE(a_call_holds_what_it_was_made_for) {
 
 BOOST_AUTO_TEST_CASE(digests_of_rows_are_told_of_all_or_of_none) {
   CHECK_BROKEN_BY(t.erase<trace::RowDigests>(0));
+  CHECK_BROKEN_BY(t.erase<trace::RowDigests>(2));  // the last of the first chunk of five
   CHECK_BROKEN_BY(t.edit<trace::RowDigests>(1, [](auto& rows) { rows.first += 1; }));
   CHECK_BROKEN_BY(t.edit<trace::RowDigests>(0, [](auto& rows) { rows.count = 3; }));
   BOOST_CHECK(status_after([](Everything& t) {
@@ -118,6 +119,20 @@ BOOST_AUTO_TEST_CASE(a_refusal_excludes_what_was_done_and_is_repeated) {
   CHECK_BROKEN_BY(t.erase<trace::Refused>());
   CHECK_BROKEN_BY(t.edit<trace::Refused>(0, [](auto& refused) { refused.reason = trace::RefusalCode::stale; }));
   CHECK_BROKEN_BY(t.copy(t.index_of(EventType::WindowOpened, 0), t.index_of(EventType::Refused)));
+}
+
+BOOST_AUTO_TEST_CASE(a_refused_read_hands_out_nothing) {
+  TraceBuilder trace;
+  const auto store = trace.ring({.capacity = 4, .window = 4});
+  trace.prefill(store, 0, 2);
+  trace::Called called{};
+  called.operation = trace::Operation::read;
+  called.to = 3;
+  trace.expect({store, 0, 0}, called.operation, trace::RefusalCode::future);
+  trace.refuse({store, 0, 0}, called, trace::RefusalCode::future);
+  BOOST_CHECK(trace.failing().empty());
+  trace.insert(trace.index_of(EventType::Refused), {store, 0, 0}, trace::ReadRows{0, 0, 96, 0, 3, 0});
+  BOOST_CHECK(trace.status_of(kRule) == Status::fail);
 }
 
 BOOST_AUTO_TEST_CASE(edits_and_refusals_are_read_back_layer_by_layer) {
@@ -167,6 +182,18 @@ BOOST_AUTO_TEST_CASE(views_are_opened_once_used_while_open_and_closed_once) {
   CHECK_BROKEN_BY(t.edit<trace::WindowOpened>(1, [](auto& opened) { opened.view = 1; }));
   CHECK_BROKEN_BY(t.edit<trace::AttentionStep>(0, [](auto& step) { step.view = 99; }));
   CHECK_BROKEN_BY(t.events[t.index_of(EventType::WindowClosed, 0)].layer = 1);
+}
+
+BOOST_AUTO_TEST_CASE(a_view_that_was_closed_does_not_come_back) {
+  TraceBuilder trace;
+  const auto store = trace.ring({.capacity = 4, .window = 4});
+  trace.prefill(store, 0, 2);
+  for (int i = 0; i < 2; ++i) trace.close(trace.window(store, 0, 0, {0, 2}));
+  BOOST_CHECK(trace.failing().empty());
+  trace.edit<trace::WindowOpened>(1, [](auto& opened) { opened.view = 1; });
+  trace.edit<trace::WindowRun>(1, [](auto& run) { run.view = 1; });
+  trace.edit<trace::WindowClosed>(1, [](auto& closed) { closed.view = 1; });
+  BOOST_CHECK(trace.failing() == std::vector<std::string>{kRule});
 }
 
 BOOST_AUTO_TEST_CASE(attention_is_told_query_by_query) {

@@ -77,6 +77,16 @@ BOOST_AUTO_TEST_CASE(slots_are_the_lawful_ones) {
   CHECK_BLAMED(Flat, trace::Append, 1, p.slot = 6);  // the front was evicted: position 6 belongs into slot 4
 }
 
+BOOST_AUTO_TEST_CASE(slots_are_lawful_though_nobody_reads_them) {
+  for (const bool is_ring : {true, false}) {
+    TraceBuilder trace;
+    const auto store = is_ring ? trace.ring({.capacity = 8, .window = 4}) : trace.flat({.capacity = 8});
+    trace.prefill(store, 0, 3);
+    trace.edit<trace::Append>(0, [](trace::Append& append) { append.slot = 1; });
+    BOOST_CHECK(trace.failing() == std::vector<std::string>{kRule});
+  }
+}
+
 BOOST_AUTO_TEST_CASE(digests_are_those_of_the_rows_given) {
   CHECK_BLAMED(Ring, trace::Append, 0, p.k_digest += 1);
   CHECK_BLAMED(Ring, trace::Append, 2, p.v_digest += 1);
