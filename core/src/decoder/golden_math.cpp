@@ -1,32 +1,16 @@
 #include "kvwitness/core/decoder/golden_math.hpp"
 
+#include "decoder/project_kernels.hpp"
 #include "kvwitness/trace/assert.hpp"
 
 #include <algorithm>
-#include <array>
 #include <cmath>
 
 namespace kvwitness::core {
-namespace {
-
-constexpr std::size_t kLanes = 8;
-
-/// The lane loop is what the compiler turns into vectors; the order of additions in a lane is the specified one.
-float dot(const float* w, const float* x, std::size_t count) noexcept {
-  std::array<float, kLanes> lane{};
-  const std::size_t whole = count - count % kLanes;
-  for (std::size_t i = 0; i < whole; i += kLanes)
-    for (std::size_t l = 0; l < kLanes; ++l) lane[l] += w[i + l] * x[i + l];
-  float sum = ((lane[0] + lane[1]) + (lane[2] + lane[3])) + ((lane[4] + lane[5]) + (lane[6] + lane[7]));
-  for (std::size_t i = whole; i < count; ++i) sum += w[i] * x[i];
-  return sum;
-}
-
-}  // namespace
 
 void project(std::span<const float> weights, std::span<const float> x, std::span<float> out) noexcept {
   KVW_ASSERT(weights.size() == x.size() * out.size());
-  for (std::size_t o = 0; o < out.size(); ++o) out[o] = dot(weights.data() + o * x.size(), x.data(), x.size());
+  project_kernels().f32(weights.data(), x.data(), x.size(), out.data(), out.size());
 }
 
 void rms_norm(std::span<const float> x, std::span<const float> weight, float eps, std::span<float> out) noexcept {

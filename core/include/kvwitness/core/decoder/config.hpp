@@ -11,6 +11,9 @@
 
 namespace kvwitness::core {
 
+/// Index into the vocabulary.
+using Token = std::uint32_t;
+
 /// Frequency scaling of rotary positions.
 enum class RopeScaling : std::uint8_t {
   none,

@@ -1,8 +1,9 @@
-/// A decoder-only transformer over a KV cache, in the golden arithmetic.
+/// A decoder-only transformer over a KV cache.
 #pragma once
 
 #include "kvwitness/core/decoder/config.hpp"
 #include "kvwitness/core/decoder/decoder_cache.hpp"
+#include "kvwitness/core/decoder/linear.hpp"
 #include "kvwitness/core/decoder/rope.hpp"
 #include "kvwitness/core/decoder/weights.hpp"
 
@@ -12,17 +13,18 @@
 
 namespace kvwitness::core {
 
-using Token = std::uint32_t;
-
 /// Weights and scratch for up to `tokens_max` tokens at a time; nothing is allocated after construction. Not
 /// thread-safe. Every attention site gets its window from the layer's configuration and the query's absolute position.
 class Decoder {
  public:
-  /// Throws trace::Error where the configuration is not valid or does not fit the weights.
-  Decoder(DecoderConfig config, Weights weights, std::uint32_t tokens_max = 1);
+  /// Throws trace::Error where the configuration is not valid. The weights are of this configuration (asserts). With
+  /// `Arithmetic::q8` the matrices are quantised here; the windows are those of the configuration in either arithmetic.
+  Decoder(DecoderConfig config, Weights weights, std::uint32_t tokens_max = 1,
+          Arithmetic arithmetic = Arithmetic::golden);
 
   [[nodiscard]] const DecoderConfig& config() const noexcept { return config_; }
   [[nodiscard]] const Weights& weights() const noexcept { return weights_; }
+  [[nodiscard]] std::uint32_t tokens_max() const noexcept { return tokens_max_; }
 
   /// Feeds tokens (at most tokens_max, all in the vocabulary) to a sequence as one chunk. `logits` [vocab] of the last
   /// token, or [count][vocab]. Prefill and decode are this one path: a chunk of one is a decode step.
@@ -34,11 +36,15 @@ class Decoder {
                            std::span<float> logits, SequenceId* refused = nullptr);
 
  private:
-  struct Row;  // scratch of one token
+  friend class TreeVerifier;  // the same rows over another attention
+
   void embed(Token token, std::size_t row) noexcept;
-  void make_rows(LayerIndex layer, std::size_t row, Position position) noexcept;
+  void set_position(std::size_t row, Position position) noexcept;
+  void make_rows(LayerIndex layer, std::size_t row) noexcept;
   void finish_layer(LayerIndex layer, std::size_t row) noexcept;
   void write_logits(std::size_t row, std::span<float> logits) noexcept;
+  [[nodiscard]] DecoderRows rows_of(std::size_t row, std::uint32_t count) const noexcept;
+  [[nodiscard]] std::span<float> attended(std::size_t row, std::uint32_t count) noexcept;
   [[nodiscard]] AttentionInput input_for(LayerIndex layer, std::size_t row, std::uint32_t count,
                                          Position first) const noexcept;
   [[nodiscard]] GoldenAttention extra_for(LayerIndex layer) const noexcept;
@@ -47,7 +53,11 @@ class Decoder {
   Weights weights_;
   std::uint32_t tokens_max_;
   float score_scale_;
-  std::vector<Rope> ropes_;
+  std::vector<LayerLinears> layers_;
+  Linear head_;
+  LinearInput input_;
+  std::vector<std::size_t> rope_of_layer_;  // layers with the same frequencies share their angles
+  std::vector<Rope> ropes_;                 // [distinct][tokens_max], each at its token's position
   // [tokens_max][width] each
   std::vector<float> hidden_, normed_, q_, k_, k_raw_, v_, attended_, gate_, up_, projected_;
 };
