@@ -91,23 +91,23 @@ BOOST_AUTO_TEST_CASE(products_are_limited_to_63_bits) {
 }
 
 BOOST_AUTO_TEST_CASE(offsets_beyond_32_bits_are_exact) {
-  // Virtual: a store of 2^47 bytes is described, never allocated.
+  // Virtual: a store of more than 2^49 bytes and 2^32 rows is described, never allocated.
   StoreConfig config;
   config.layers.push_back({.q_heads = 64, .kv_heads = 64, .head_dim = 256, .window = {}, .capacity = 1U << 20});
-  config.sequences = 1024;
+  config.sequences = 8192;
   config.v_type = DType::f16;
   BOOST_CHECK_NO_THROW(validate(config));
   const std::uint64_t k_row = 64U * 256U * 4U;
   const std::uint64_t v_row = 64U * 256U * 2U;
-  for (const SequenceId sequence : {0U, 1U, 512U, 1023U}) {
+  for (const SequenceId sequence : {0U, 1U, 4096U, 8191U}) {
     for (const Slot slot : {0U, 1U, (1U << 16) - 1, 1U << 16, (1U << 20) - 1}) {
       const std::uint64_t row = std::uint64_t{sequence} * (1U << 20) + slot;
       BOOST_TEST((row_offset(config, 0, Plane::k, sequence, slot) == row * k_row));
       BOOST_TEST((row_offset(config, 0, Plane::v, sequence, slot) == row * v_row));
     }
   }
-  BOOST_TEST(plane_bytes(config, 0, Plane::k) == (std::uint64_t{1} << 46));
-  BOOST_TEST(plane_bytes(config, 0, Plane::v) == (std::uint64_t{1} << 45));
+  BOOST_TEST(plane_bytes(config, 0, Plane::k) == (std::uint64_t{1} << 49));
+  BOOST_TEST(plane_bytes(config, 0, Plane::v) == (std::uint64_t{1} << 48));
 }
 
 BOOST_AUTO_TEST_CASE(the_score_scale_is_rounded_once) {

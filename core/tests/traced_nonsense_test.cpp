@@ -33,6 +33,7 @@ class SpoiltStore : public KvStore {
     return spoil_window ? spoil_window(*window, scratch) : window;
   }
   Outcome<Copied> read(SequenceId sequence, LayerIndex layer, Range range, const RowsOut& out) const override {
+    ++reads;
     const auto copied = inner->read(sequence, layer, range, out);
     return copied.ok() ? Outcome<Copied>(Copied{copied->bytes, heap}) : copied;
   }
@@ -45,6 +46,7 @@ class SpoiltStore : public KvStore {
   }
 
   std::unique_ptr<KvStore> inner;
+  mutable int reads = 0;
   Declared heap;  ///< what reads and clears say that they took
   std::function<Outcome<Extent>(Extent)> spoil_extent;
   std::function<Outcome<Appended>(Appended)> spoil_append;
@@ -204,13 +206,21 @@ BOOST_AUTO_TEST_CASE(runs_are_clamped_before_memory_is_read) {
   }
   {
     SpoiltBench bench;
-    bench.told_run([](Run& r) { r.v_stride_bytes = 0, r.count = 1U << 30; });
-    BOOST_TEST(bench.visited() == 4U);
+    bench.told_run([](Run& r) {
+      r.k_stride_bytes = r.v_stride_bytes = 0;  // one row, again and again
+      r.count = 1U << 30;
+    });
+    BOOST_TEST(bench.traced->window_of(bench.view).runs[0].count == 4U);  // a layer has no more rows than slots
   }
   {
     SpoiltBench bench;
     bench.told_run([](Run& r) { r.k_stride_bytes = static_cast<std::size_t>(-16); });
     BOOST_TEST(bench.visited() == 1U);
+  }
+  {
+    SpoiltBench bench;
+    bench.told_run([](Run& r) { r.k += 3 * kRowBytes + kRowBytes / 2; });  // half of it lies behind the storage
+    BOOST_TEST(bench.visited() == 0U);
   }
   {
     SpoiltBench bench;
@@ -273,7 +283,28 @@ BOOST_AUTO_TEST_CASE(the_interface_s_own_window_copies_and_is_priced) {
   BOOST_TEST((bench.traced->open(0, 0, {1, 6}).code() == RefusalCode::evicted));
   BOOST_TEST((bench.traced->open(0, 0, {2, 7}).code() == RefusalCode::future));
   WindowScratch small(1, 8 * kRowBytes - 1);
+  // A store whose `read` does not look how much room it has is not asked.
+  const int reads = static_cast<CopyingStore*>(bench.store.get())->reads;
   BOOST_TEST((bench.store->window(0, 0, {2, 6}, small).code() == RefusalCode::no_memory));
+  BOOST_TEST(static_cast<CopyingStore*>(bench.store.get())->reads == reads);
+}
+
+BOOST_AUTO_TEST_CASE(the_interface_s_own_staleness_follows_the_extent) {
+  CopyingStore store(config_of(1, small_layer(4, {}, true)));
+  const TaggedRows one({1});
+  for (int i = 0; i < 4; ++i) BOOST_REQUIRE(store.append(0, 0, one.rows()).ok());
+  WindowScratch scratch(1, 8 * kRowBytes);
+  const auto window = store.window(0, 0, {1, 3}, scratch);
+  const auto empty = store.window(0, 0, {2, 2}, scratch);
+  BOOST_TEST(store.still_valid(*window).ok());
+  BOOST_REQUIRE(store.append(0, 0, one.rows()).ok());
+  BOOST_TEST(store.still_valid(*window).ok());  // position 0 is lost, 1 and 2 are not
+  BOOST_REQUIRE(store.append(0, 0, one.rows()).ok());
+  BOOST_TEST((store.still_valid(*window).code() == RefusalCode::stale));
+  BOOST_TEST(store.still_valid(*empty).ok());
+  BOOST_REQUIRE(store.clear(0).ok());
+  for (int i = 0; i < 3; ++i) BOOST_REQUIRE(store.append(0, 0, one.rows()).ok());
+  BOOST_TEST((store.still_valid(*window).code() == RefusalCode::stale));  // held again, but the end was taken back
 }
 
 BOOST_AUTO_TEST_CASE(a_copy_is_refused_after_an_edit_that_its_store_cannot_follow) {
