@@ -21,6 +21,20 @@ void require_same_when_written_again(const Event& event, const NameTable& names)
   KVW_ASSERT(event_from_jsonl(line, read) == event);
 }
 
+/// Makes the schema table and the CRC of a block right; offsets as in blocks.hpp.
+void seal(std::string& block) {
+  constexpr std::size_t kCrcAt = 8;
+  constexpr std::size_t kTypesAt = 12;
+  std::uint32_t types = 0;
+  std::memcpy(&types, block.data() + kTypesAt, sizeof types);
+  for (std::uint32_t i = 0; i < types && i < kLastEventType; ++i) {
+    const std::uint64_t hash = schema_hash(static_cast<EventType>(i + 1));
+    std::memcpy(block.data() + kBlockHeaderBytes + sizeof hash * i, &hash, sizeof hash);
+  }
+  const std::uint32_t crc = crc32(std::string_view(block).substr(kTypesAt));
+  std::memcpy(block.data() + kCrcAt, &crc, sizeof crc);
+}
+
 }  // namespace
 
 void fuzz_trace(std::string_view bytes) {
@@ -36,13 +50,11 @@ void fuzz_trace(std::string_view bytes) {
 }
 
 void fuzz_block(std::string_view bytes) {
-  constexpr std::size_t kCrcAt = 8;
   std::string block(bytes);
   const BlockInfo info = inspect_block(block);
   if (!info.damage.empty() || info.bytes > block.size()) return;
   block.resize(info.bytes);
-  const std::uint32_t crc = crc32(std::string_view(block).substr(kCrcAt + sizeof(std::uint32_t)));
-  std::memcpy(block.data() + kCrcAt, &crc, sizeof crc);
+  seal(block);
   NameTable names;
   std::vector<Event> events;
   try {

@@ -9,8 +9,8 @@ namespace kvwitness::trace {
 /// every event that it hands out can be written and read again unchanged; ends the program where that is not so.
 void fuzz_trace(std::string_view bytes);
 
-/// Reads `bytes` as one block after making its CRC right, so that what lies behind the CRC is reached, and checks the
-/// same, and that the block can be written again.
+/// Reads `bytes` as one block after making its schema table and CRC right, so that what lies behind them is reached,
+/// also by inputs that were kept before the table changed; checks the same, and that the block can be written again.
 void fuzz_block(std::string_view bytes);
 
 }  // namespace kvwitness::trace

@@ -37,7 +37,6 @@ std::uint64_t hash_of_table(const TypeInfo& info) {
   for (const FieldInfo& field : info.fields) {
     text += "\n" + std::string(field.name) + " " + std::to_string(static_cast<unsigned>(field.kind)) + " " +
             std::to_string(field.offset) + " " + std::to_string(field.size);
-    for (const EnumText& entry : field.texts) text += " " + std::to_string(entry.value) + "=" + std::string(entry.text);
   }
   return digest_bytes(std::as_bytes(std::span(text)));
 }

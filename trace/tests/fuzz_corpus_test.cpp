@@ -1,6 +1,4 @@
 #include "entry.hpp"
-#include "kvwitness/trace/blocks.hpp"
-#include "random_events.hpp"
 
 #include <boost/test/unit_test.hpp>
 #include <filesystem>
@@ -32,16 +30,6 @@ BOOST_AUTO_TEST_SUITE(fuzz_corpus)
 BOOST_AUTO_TEST_CASE(every_input_of_the_corpora_is_survived) {
   BOOST_TEST(replay("jsonl", fuzz_trace) > 0U);
   BOOST_TEST(replay("blocks", fuzz_block) > 0U);
-}
-
-/// A corpus whose blocks were written with an older table would reach nothing behind the schema check.
-BOOST_AUTO_TEST_CASE(the_seed_of_blocks_is_of_the_table_of_today) {
-  std::ifstream in(KVWITNESS_SOURCE_DIR "/trace/fuzz/corpus/blocks/every-type", std::ios::binary);
-  const std::string bytes{std::istreambuf_iterator<char>(in), {}};
-  NameTable names;
-  std::vector<Event> events;
-  BOOST_TEST(read_block(bytes, names, events).empty());
-  BOOST_TEST(events.size() == all_types().size());
 }
 
 BOOST_AUTO_TEST_SUITE_END()

@@ -47,7 +47,8 @@ inline constexpr std::uint32_t kMaxNameBytes = 16U << 20;
 /// `crc` continues an earlier result.
 [[nodiscard]] std::uint32_t crc32(std::string_view bytes, std::uint32_t crc = 0) noexcept;
 
-/// Hash of a type's field table: id, name, and every field's name, kind, place and texts.
+/// Hash of a type's field table: id, name, and every field's name, kind and place. Enumerators are left out: they are
+/// append-only, so that a block written before one was added stays readable. 0 for types newer than this library.
 [[nodiscard]] std::uint64_t schema_hash(EventType type);
 
 /// Appends one block. `events` are 1 to kMaxBlockEvents, with numbers that follow each other. Throws Error where an
