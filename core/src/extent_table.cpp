@@ -6,8 +6,11 @@ namespace kvwitness::core {
 
 using trace::Operation;
 
-ExtentTable::ExtentTable(const StoreConfig& config)
-    : config_(&config), extents_(config.layers.size() * config.sequences), progress_(config.sequences) {}
+ExtentTable::ExtentTable(const StoreConfig& config, Survivors survivors)
+    : config_(&config),
+      survivors_(survivors),
+      extents_(config.layers.size() * config.sequences),
+      progress_(config.sequences) {}
 
 Outcome<Extent> ExtentTable::find(SequenceId sequence, LayerIndex layer, Operation operation,
                                   Range asked) const noexcept {
@@ -71,7 +74,7 @@ Outcome<Done> ExtentTable::may_evict(SequenceId sequence, Range range) const noe
   const Extent first = extent(sequence, 0);
   if (range.from > range.to) return refuse(Operation::evict, RefusalCode::out_of_order, range, first);
   if (range.to > first.end) return refuse(Operation::evict, RefusalCode::future, range, first);
-  if (range.empty()) return Done{};
+  if (range.empty() || survivors_ == Survivors::renumbered) return Done{};
   for (LayerIndex layer = 0; layer < layers(); ++layer) {
     const Extent held = extent(sequence, layer);
     if (range.from > held.window_start) return refuse(Operation::evict, RefusalCode::unsupported, range, held);
@@ -105,12 +108,16 @@ void ExtentTable::truncate(SequenceId sequence, Position to) noexcept {
   for (LayerIndex layer = 0; layer < layers(); ++layer) extents_[index(sequence, layer)].end = to;
 }
 
-void ExtentTable::evict_below(SequenceId sequence, Position to) noexcept {
+void ExtentTable::evict(SequenceId sequence, Range range) noexcept {
+  const bool renumbers = survivors_ == Survivors::renumbered;
   Position& evicted_to = progress_[sequence].evicted_to;
-  evicted_to = std::max(evicted_to, to);
+  if (!renumbers) evicted_to = std::max(evicted_to, range.to);
   for (LayerIndex layer = 0; layer < layers(); ++layer) {
-    Position& start = extents_[index(sequence, layer)].window_start;
-    start = std::max(start, to);
+    Extent& held = extents_[index(sequence, layer)];
+    if (renumbers)
+      held.end -= range.count();
+    else
+      held.window_start = std::max(held.window_start, range.to);
   }
 }
 

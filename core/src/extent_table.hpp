@@ -8,10 +8,16 @@
 
 namespace kvwitness::core {
 
+/// What becomes of the positions behind an evicted range.
+enum class Survivors : std::uint8_t {
+  keep_positions,  ///< only the front can be evicted
+  renumbered,      ///< they close the gap, and so nothing is ever missing in front; layers do not slide
+};
+
 class ExtentTable {
  public:
   /// The configuration outlives the table and was validated.
-  explicit ExtentTable(const StoreConfig& config);
+  ExtentTable(const StoreConfig& config, Survivors survivors);
 
   [[nodiscard]] bool has(SequenceId sequence) const noexcept { return sequence < config_->sequences; }
   [[nodiscard]] bool has(LayerIndex layer) const noexcept { return layer < config_->layers.size(); }
@@ -36,7 +42,7 @@ class ExtentTable {
   // The changes, each after its question was answered with yes.
   void append(SequenceId sequence, LayerIndex layer, std::uint32_t count) noexcept;
   void truncate(SequenceId sequence, Position to) noexcept;
-  void evict_below(SequenceId sequence, Position to) noexcept;
+  void evict(SequenceId sequence, Range range) noexcept;
   void clear(SequenceId sequence) noexcept;
 
  private:
@@ -54,6 +60,7 @@ class ExtentTable {
   [[nodiscard]] bool holds_before(SequenceId sequence, LayerIndex layer, Position to) const noexcept;
 
   const StoreConfig* config_;
+  Survivors survivors_;
   std::vector<Extent> extents_;     ///< [sequence][layer]
   std::vector<Progress> progress_;  ///< [sequence]
 };

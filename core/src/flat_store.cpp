@@ -26,9 +26,10 @@ class FlatStore final : public SlotStore {
     return position - place.held.window_start;
   }
 
-  void drop_front(const Place& place, Position to) noexcept override {
+  void drop(const Place& place, Range range) noexcept override {
     const Extent held = place.held;
     touch(place, {held.window_start, held.end});
+    const Position to = range.to;
     if (to == held.end) return;
     move_rows({place.layer, to, to, to - held.window_start, 0, held.end - to, 0}, place.sequence);
   }

@@ -30,6 +30,7 @@ void validate_heads(const LayerGeometry& layer, std::size_t i) {
   if (layer.q_heads % layer.kv_heads != 0)
     refuse_field("layers[{}].kv_heads: {} does not divide q_heads {}", i, layer.kv_heads, layer.q_heads);
   if (layer.head_dim == 0) refuse_field("layers[{}].head_dim: 0; at least 1", i);
+  if (layer.rope) validate(*layer.rope, layer.head_dim, fmt::format("layers[{}].rope", i));
 }
 
 void validate_slots(const LayerGeometry& layer, std::size_t i) {
@@ -108,7 +109,7 @@ std::uint64_t plane_bytes(const StoreConfig& config, LayerIndex layer, Plane pla
 
 std::uint64_t row_offset(const StoreConfig& config, LayerIndex layer, Plane plane, SequenceId sequence,
                          Slot slot) noexcept {
-  const std::uint64_t row = plane == Plane::k ? k_row_bytes(config, layer) : v_row_bytes(config, layer);
+  const std::uint64_t row = plane == Plane::v ? v_row_bytes(config, layer) : k_row_bytes(config, layer);
   return (std::uint64_t{sequence} * config.layers[layer].capacity + slot) * row;
 }
 

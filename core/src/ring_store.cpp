@@ -14,7 +14,7 @@ class RingStore final : public SlotStore {
   [[nodiscard]] Slot slot_of(const Place& place, Position position) const noexcept override {
     return position % geometry(place.layer).capacity;
   }
-  void drop_front(const Place& place, Position to) noexcept override { touch(place, {place.held.window_start, to}); }
+  void drop(const Place& place, Range range) noexcept override { touch(place, range); }
 };
 
 }  // namespace

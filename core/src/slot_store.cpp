@@ -28,31 +28,33 @@ const StoreConfig& checked(const StoreConfig& config, std::string_view kind) {
 }  // namespace
 
 SlotStore::SlotStore(const StoreConfig& config, std::string_view kind, std::uint64_t capabilities,
-                     std::uint32_t max_runs)
+                     std::uint32_t max_runs, Survivors survivors)
     : config_(checked(config, kind)),
       kind_(kind),
       capabilities_(capabilities),
       max_runs_(max_runs),
-      extents_(config_),
+      extents_(config_, survivors),
       memory_(config_.layers.size()) {
-  storages_.reserve(2 * config_.layers.size());
   moved_.reserve(config_.layers.size());
+  rotated_.reserve(config_.layers.size());
   for (std::size_t layer = 0; layer < config_.layers.size(); ++layer) allocate_layer(static_cast<LayerIndex>(layer));
 }
 
 void SlotStore::allocate_layer(LayerIndex layer) {
   LayerMemory& memory = memory_[layer];
-  const auto allocate = [&](Plane plane) {
-    const std::uint64_t bytes = plane_bytes(config_, layer, plane);
-    Block block(static_cast<std::byte*>(::operator new[](bytes, std::align_val_t{64})));
-    storages_.push_back({layer, plane, bytes, block.get()});
-    reserved_bytes_ += bytes;
-    return block;
-  };
   memory.row_bytes = k_row_bytes(config_, layer);
-  memory.k = allocate(Plane::k);
-  memory.v = allocate(Plane::v);
+  memory.k = allocate_plane(layer, Plane::k);
+  memory.v = allocate_plane(layer, Plane::v);
   memory.touched.resize(std::size_t{config_.sequences} * config_.layers[layer].capacity);
+}
+
+SlotStore::Block SlotStore::allocate_plane(LayerIndex layer, Plane plane) {
+  const std::uint64_t bytes = plane_bytes(config_, layer, plane);
+  Block block(static_cast<std::byte*>(::operator new[](bytes, std::align_val_t{64})));
+  storages_.push_back({layer, plane, bytes, block.get()});
+  reserved_bytes_ += bytes;
+  memory_[layer].bytes_of_row += memory_[layer].row_bytes;
+  return block;
 }
 
 StoreLayout SlotStore::layout() const noexcept {
@@ -66,7 +68,7 @@ MemoryReport SlotStore::memory() const noexcept {
       const Extent held = extents_.extent(sequence, layer);
       const std::uint64_t positions = held.end - held.window_start;
       report.resident_positions += positions;
-      report.used_bytes += positions * 2 * memory_[layer].row_bytes;
+      report.used_bytes += positions * memory_[layer].bytes_of_row;
     }
   }
   return report;
@@ -97,6 +99,10 @@ Run SlotStore::run_of(const Place& place, const Piece& piece) const noexcept {
   const std::uint64_t offset = row_offset(config_, place.layer, Plane::k, place.sequence, piece.slot);
   return {piece.first,      piece.count,     piece.slot, memory.k.get() + offset, memory.v.get() + offset,
           memory.row_bytes, memory.row_bytes};
+}
+
+std::byte* SlotStore::k_row(const Place& place, Slot slot) noexcept {
+  return memory_[place.layer].k.get() + row_offset(config_, place.layer, Plane::k, place.sequence, slot);
 }
 
 void SlotStore::touch(const Place& place, Slot slot, std::uint32_t count) noexcept {
@@ -210,15 +216,17 @@ Outcome<Edited> SlotStore::evict(SequenceId sequence, Range range) {
   if (range.empty()) return Edited{};
   ++change_;
   moved_.clear();
+  rotated_.clear();
   std::uint32_t widest = 0;
   for (LayerIndex layer = 0; layer < memory_.size(); ++layer) {
     const Place where = place(sequence, layer);
-    if (range.to <= where.held.window_start) continue;
-    widest = std::max(widest, range.to - where.held.window_start);
-    drop_front(where, range.to);
+    const Range lost{std::max(range.from, where.held.window_start), range.to};
+    if (lost.empty()) continue;
+    widest = std::max(widest, lost.count());
+    drop(where, lost);
   }
-  extents_.evict_below(sequence, range.to);
-  return Edited{widest, moved_, {}};
+  extents_.evict(sequence, range);
+  return Edited{widest, moved_, {}, rotated_};
 }
 
 Outcome<Edited> SlotStore::clear(SequenceId sequence) {

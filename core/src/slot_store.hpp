@@ -1,5 +1,5 @@
-/// What ring and flat share: rows at slots of preallocated memory, zero-copy windows, exact staleness.
-/// A derived store says which slot a position has, and what happens to the survivors of a front eviction.
+/// What ring, flat and compact share: rows at slots of preallocated memory, zero-copy windows, exact staleness.
+/// A derived store says which slot a position has, and what happens to the survivors of an eviction.
 #pragma once
 
 #include "extent_table.hpp"
@@ -28,6 +28,12 @@ class SlotStore : public KvStore {
   Outcome<Edited> clear(SequenceId sequence) override;
 
  protected:
+  struct AlignedDelete {
+    void operator()(std::byte* block) const noexcept { ::operator delete[](block, std::align_val_t{64}); }
+  };
+  /// Memory of a plane.
+  using Block = std::unique_ptr<std::byte[], AlignedDelete>;
+
   /// Where a layer of one sequence stands.
   struct Place {
     SequenceId sequence = 0;
@@ -38,33 +44,42 @@ class SlotStore : public KvStore {
   using Pieces = std::array<Piece, 2>;
 
   /// Throws trace::Error where the configuration is not valid or has rows other than f32.
-  SlotStore(const StoreConfig& config, std::string_view kind, std::uint64_t capabilities, std::uint32_t max_runs);
+  SlotStore(const StoreConfig& config, std::string_view kind, std::uint64_t capabilities, std::uint32_t max_runs,
+            Survivors survivors = Survivors::keep_positions);
 
   [[nodiscard]] virtual Slot slot_of(const Place& place, Position position) const noexcept = 0;
-  /// Frees [held.window_start, to) of a layer; moves what has to move. The extent is still the old one.
-  virtual void drop_front(const Place& place, Position to) noexcept = 0;
+  /// Frees `range` of a layer, which holds all of it; moves what has to move. The extent is still the old one. Where
+  /// survivors keep their positions, the range is the oldest that the layer holds.
+  virtual void drop(const Place& place, Range range) noexcept = 0;
 
   /// Marks slots as rewritten, moved or freed by the change under way.
   void touch(const Place& place, Slot slot, std::uint32_t count) noexcept;
   void touch(const Place& place, Range range) noexcept;
+  [[nodiscard]] Outcome<Done> may_append(SequenceId sequence, LayerIndex layer, std::uint32_t count) const noexcept {
+    return extents_.may_append(sequence, layer, count);
+  }
+  /// The K row in a slot of a place.
+  [[nodiscard]] std::byte* k_row(const Place& place, Slot slot) noexcept;
   /// Moves rows inside a layer and remembers it for the report.
   void move_rows(const Moved& moved, SequenceId sequence) noexcept;
+  /// Remembers a rotation for the report of the edit under way; one a layer.
+  void note_rotated(const Rotated& rotated) noexcept { rotated_.push_back(rotated); }
+  /// Memory of a plane, declared as a storage of its own. Only while the store is being built.
+  [[nodiscard]] Block allocate_plane(LayerIndex layer, Plane plane);
+  [[nodiscard]] const StoreConfig& config() const noexcept { return config_; }
   [[nodiscard]] const LayerGeometry& geometry(LayerIndex layer) const noexcept { return config_.layers[layer]; }
+  [[nodiscard]] Place place(SequenceId sequence, LayerIndex layer) const noexcept;
 
  private:
-  struct AlignedDelete {
-    void operator()(std::byte* block) const noexcept { ::operator delete[](block, std::align_val_t{64}); }
-  };
-  using Block = std::unique_ptr<std::byte[], AlignedDelete>;
   struct LayerMemory {
-    std::uint64_t row_bytes = 0;  ///< of K, and of V: both are f32
+    std::uint64_t row_bytes = 0;     ///< of K, and of V: both are f32
+    std::uint64_t bytes_of_row = 0;  ///< in all planes
     Block k;
     Block v;
     std::vector<std::uint64_t> touched;  ///< [sequence][slot]: change that last wrote, moved or freed it
   };
 
   void allocate_layer(LayerIndex layer);
-  [[nodiscard]] Place place(SequenceId sequence, LayerIndex layer) const noexcept;
   /// Cuts a range that the layer holds, or is about to hold, into runs of slots. Returns how many.
   std::size_t cut(const Place& place, Range range, std::span<Piece> pieces) const noexcept;
   [[nodiscard]] Run run_of(const Place& place, const Piece& piece) const noexcept;
@@ -86,6 +101,7 @@ class SlotStore : public KvStore {
   Pieces pieces_{};
   Pieces overwritten_{};
   std::vector<Moved> moved_;
+  std::vector<Rotated> rotated_;
 };
 
 }  // namespace kvwitness::core

@@ -9,11 +9,15 @@
 
 namespace kvwitness::core {
 
+/// Rows read back at a time for digests of what lies in the store.
+inline constexpr std::uint32_t kRowsAtOnce = 64;
+
 /// One call of the store, as it is told.
 struct TracedStore::Call {
   trace::Operation operation = trace::Operation::none;
   trace::Subject subject{};
   Range asked{};
+  Range rotated{};  ///< positions that the keys of an append were rotated to
   trace::ViewId view = 0;
   std::uint32_t count = 0;
   Source source{};

@@ -30,6 +30,12 @@ Position new_holder(std::span<const Piece> pieces, Slot slot) noexcept {
   return trace::kNoPosition;
 }
 
+/// Positions that the keys given were rotated to, where the caller tells it.
+Range rotated_range(const LayerGeometry& layer, const RowsIn& rows) noexcept {
+  if (!layer.rope || rows.count > trace::kNoPosition - rows.rotated_to) return {};
+  return {rows.rotated_to, rows.rotated_to + rows.count};
+}
+
 std::span<const std::byte> row_of(const float* rows, std::uint64_t index, std::uint64_t elements) noexcept {
   return std::as_bytes(std::span(rows + index * elements, elements));
 }
@@ -44,8 +50,8 @@ void TracedStore::begin(const Call& call) {
   called.operation = call.operation;
   // An append names its rows by count; which positions they get is the store's to say.
   const bool names_range = call.operation != Operation::append && call.operation != Operation::gather;
-  called.from = names_range ? call.asked.from : 0;
-  called.to = names_range ? call.asked.to : 0;
+  called.from = names_range ? call.asked.from : call.rotated.from;
+  called.to = names_range ? call.asked.to : call.rotated.to;
   called.view = call.view;
   called.count = call.count;
   called.ordinal = call.source.ordinal;
@@ -98,6 +104,7 @@ Outcome<Done> TracedStore::append(SequenceId sequence, LayerIndex layer, const R
   Call call{.operation = Operation::append,
             .subject = {index_, sequence, layer},
             .asked = {first, first + std::min(rows.count, trace::kNoPosition - first)},
+            .rotated = knows(sequence, layer) ? rotated_range(config().layers[layer], rows) : Range{},
             .count = rows.count,
             .source = source};
   begin(call);
@@ -252,6 +259,58 @@ std::uint32_t TracedStore::tell_moves(SequenceId sequence, std::span<const Moved
   return most;
 }
 
+void TracedStore::tell_rotations(SequenceId sequence, std::span<const Rotated> rotated) {
+  for (const Rotated& piece : rotated.first(std::min(rotated.size(), config().layers.size() + 1))) {
+    const std::uint32_t slots = knows(sequence, piece.layer) ? config().layers[piece.layer].capacity : 0;
+    // No edit rotates a row twice; a store that names more rows than slots is told with one too many.
+    for (std::uint32_t i = 0; i < std::min(piece.count, slots + 1); ++i) {
+      trace::Rotate told{};
+      told.position = piece.position + i;
+      told.slot = piece.slot + i;
+      told.applied = piece.applied + i;
+      told.from_raw = piece.from_raw ? 1 : 0;
+      told.times = piece.times;
+      bus_->emit({index_, sequence, piece.layer}, told);
+    }
+  }
+}
+
+void TracedStore::tell_survivors(SequenceId sequence, Range evicted) {
+  if (!bus_->active() || evicted.empty()) return;
+  for (LayerIndex layer = 0; knows(sequence, layer); ++layer) {
+    const Position end = accepted(sequence, layer);
+    // More than the layer has slots for is not worth walking.
+    if (end > evicted.to && end - evicted.to > config().layers[layer].capacity) continue;
+    for (Position p = evicted.to; p < end; p += kRowsAtOnce) {
+      if (!tell_survivors(sequence, layer, {p, p + std::min(kRowsAtOnce, end - p)}, evicted.count())) break;
+    }
+  }
+}
+
+bool TracedStore::tell_survivors(SequenceId sequence, LayerIndex layer, Range before, std::uint32_t shift) {
+  const Range now{before.from - shift, before.to - shift};
+  const std::size_t k_row = k_row_bytes(config(), layer);
+  const std::size_t v_row = v_row_bytes(config(), layer);
+  const RowsOut out{std::span(state_k_).first(now.count() * k_row), std::span(state_v_).first(now.count() * v_row)};
+  if (!guarded<Copied>(Operation::read, [&] { return store_->read(sequence, layer, now, out); })) return false;
+  for (std::uint32_t i = 0; i < now.count(); i += 2) {
+    for (const Position first : {before.from, now.from}) {
+      const auto digest = [&](std::span<const std::byte> rows, std::size_t row, std::uint32_t at) {
+        return at < now.count() ? trace::row_digest(rows.subspan(at * row, row), first + at) : 0;
+      };
+      trace::RowDigests told{};
+      told.k0 = digest(out.k, k_row, i);
+      told.v0 = digest(out.v, v_row, i);
+      told.k1 = digest(out.k, k_row, i + 1);
+      told.v1 = digest(out.v, v_row, i + 1);
+      told.first = first + i;
+      told.count = std::min(2U, now.count() - i);
+      bus_->emit({index_, sequence, layer}, told);
+    }
+  }
+  return true;
+}
+
 /// `body` calls the store, `tell(edited, moved)` tells what it did and keeps the seam's own counts.
 template <class F, class T>
 Outcome<Done> TracedStore::edit(Call& call, F&& body, T&& tell) {
@@ -262,7 +321,9 @@ Outcome<Done> TracedStore::edit(Call& call, F&& body, T&& tell) {
   ++changes_;
   if (knows(sequence, 0)) ++edits_[sequence];
   tell_declared(call, edited->declared);
-  tell(*edited, tell_moves(sequence, edited->moved));
+  const std::uint32_t moved = tell_moves(sequence, edited->moved);
+  tell_rotations(sequence, edited->rotated);
+  tell(*edited, moved);
   end(call, RefusalCode::none);
   digest_state(sequence, trace::DigestReason::after_edit);
   return Done{};
@@ -283,11 +344,20 @@ Outcome<Done> TracedStore::truncate(SequenceId sequence, Position to) {
       });
 }
 
+void TracedStore::renumber(SequenceId sequence, Range evicted) {
+  tell_survivors(sequence, evicted);
+  for (LayerIndex layer = 0; knows(sequence, layer); ++layer) {
+    Position& end = accepted(sequence, layer);
+    end -= Range{std::min(evicted.from, end), std::min(evicted.to, end)}.count();
+  }
+}
+
 Outcome<Done> TracedStore::evict(SequenceId sequence, Range range) {
   Call call{.operation = Operation::evict, .subject = {index_, sequence, trace::kNoLayer}, .asked = range};
   return edit(
       call, [&] { return store_->evict(sequence, range); },
       [&](const Edited& edited, std::uint32_t moved) {
+        if (renumbers()) renumber(sequence, range);
         trace::Evict told{};
         told.from = range.from;
         told.to = range.to;

@@ -14,9 +14,6 @@ using trace::Operation;
 
 namespace {
 
-/// Rows read back at a time for a state's digest.
-constexpr std::uint32_t kRowsAtOnce = 64;
-
 StoreLayout checked_layout(const KvStore& store) {
   StoreLayout layout = store.layout();
   if (layout.config == nullptr) throw trace::Error(fmt::format("store {}: it tells no configuration", layout.kind));
@@ -108,6 +105,7 @@ void TracedStore::declare_store() {
     declared.kv_heads = geometry.kv_heads;
     declared.head_dim = geometry.head_dim;
     declared.sliding = geometry.sliding ? 1 : 0;
+    declared.rope = geometry.rope ? 1 : 0;
     bus_->emit({index_, trace::kNoSequence, layer}, declared);
   }
   for (LayerIndex layer = 0; layer < layers; ++layer) {

@@ -30,11 +30,12 @@ inline constexpr EnumText kTierTexts[] = {{0, "device"}, {1, "host"}, {2, "disk"
 inline constexpr EnumText kStepOutcomeTexts[] = {{0, "done"}, {1, "refused"}, {2, "aborted"}};
 inline constexpr EnumText kDTypeTexts[] = {{0, "none"}, {1, "f32"},  {2, "f16"},    {3, "bf16"},
                                            {4, "q8-0"}, {5, "q4-0"}, {6, "rotated"}};
-inline constexpr EnumText kPlaneTexts[] = {{0, "q"}, {1, "k"}, {2, "v"}, {3, "both"}, {4, "out"}};
+inline constexpr EnumText kPlaneTexts[] = {{0, "q"}, {1, "k"}, {2, "v"}, {3, "both"}, {4, "out"}, {5, "k-raw"}};
 inline constexpr EnumText kCapabilityTexts[] = {
     {1ULL << 0, "ring"},         {1ULL << 1, "sliding"},    {1ULL << 2, "truncate"},  {1ULL << 3, "front-evict"},
     {1ULL << 4, "middle-evict"}, {1ULL << 5, "clear"},      {1ULL << 6, "zero-copy"}, {1ULL << 7, "sequences"},
     {1ULL << 8, "held-views"},   {1ULL << 9, "fork"},       {1ULL << 10, "save"},     {1ULL << 11, "prefixes"},
-    {1ULL << 12, "paged"},       {1ULL << 13, "quantised"}, {1ULL << 14, "sinks"},    {1ULL << 15, "attend"}};
+    {1ULL << 12, "paged"},       {1ULL << 13, "quantised"}, {1ULL << 14, "sinks"},    {1ULL << 15, "attend"},
+    {1ULL << 16, "renumbers"}};
 
 }  // namespace kvwitness::trace

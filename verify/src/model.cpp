@@ -1,5 +1,7 @@
 #include "kvwitness/verify/model.hpp"
 
+#include "held_after.hpp"
+
 #include <algorithm>
 #include <array>
 #include <utility>
@@ -29,13 +31,21 @@ struct Told {
     trace::Move claim;
     LayerIndex layer = 0;
   };
+  /// A row found where a survivor must lie, digested at its new position.
+  struct Survivor {
+    LayerIndex layer = 0;
+    Position position = 0;
+    Row row;
+  };
   std::vector<Row> rows;
+  std::vector<Survivor> survivors;  ///< layer by layer, ascending positions
   std::vector<Piece> pieces;
   std::vector<Shift> shifts;
   std::uint64_t deed = 0;  ///< number of the last event that claims what was done
 
   void clear() noexcept {
     rows.clear();
+    survivors.clear();
     pieces.clear();
     shifts.clear();
     deed = 0;
@@ -53,28 +63,6 @@ struct StoreState {
 const LayerModel& no_rows() noexcept {
   static const LayerModel empty;
   return empty;
-}
-
-/// What a correct layer holds after `count` more rows.
-Range held_after_append(const trace::LayerDeclared& layer, Range held, std::uint32_t count) noexcept {
-  const std::uint64_t end = std::min<std::uint64_t>(std::uint64_t{held.to} + count, trace::kNoPosition);
-  std::uint64_t start = held.from;
-  if (layer.sliding != 0 && end > layer.capacity) start = std::max<std::uint64_t>(start, end - layer.capacity);
-  return {static_cast<Position>(std::min(start, end)), static_cast<Position>(end)};
-}
-
-Range held_after_call(const StoreModel& store, const LayerModel& rows, LayerIndex layer) noexcept {
-  const trace::Called& called = store.call.called;
-  const Range held = rows.held();
-  switch (called.operation) {
-    case Operation::append:
-      return layer == store.call.layer ? held_after_append(store.layers[layer], held, called.count) : held;
-    case Operation::truncate: return called.to < held.to ? Range{std::min(held.from, called.to), called.to} : held;
-    case Operation::evict:
-      return called.from < called.to ? Range{std::clamp(called.to, held.from, held.to), held.to} : held;
-    case Operation::clear: return {};
-    default: return held;
-  }
 }
 
 bool overlap(Range a, Range b) noexcept {
@@ -112,7 +100,8 @@ struct Model::State {
   void declare(const Event& event);
   void format(const Event& event);
   void call(const Model& model, const Event& event);
-  void tell_rows(const trace::RowDigests& rows, StoreState& store);
+  void tell_rows(const Event& event, StoreState& store);
+  void tell_survivors(const trace::RowDigests& rows, LayerIndex layer, StoreState& store);
   void tell_piece(const Event& event, StoreState& store);
   void tell_move(const Event& event, StoreState& store);
   void end_call(const Event& event, StoreState& store);
@@ -125,6 +114,8 @@ struct Model::State {
   void do_append(StoreState& store, StoreIndex index, std::uint64_t number);
   void do_edit(StoreState& store, StoreIndex index, std::uint64_t number);
   void edit_layer(StoreState& store, StoreIndex index, LayerIndex layer, LayerModel& rows, std::uint64_t number);
+  void renumber_layer(StoreState& store, StoreIndex index, LayerIndex layer, LayerModel& rows, std::uint64_t number);
+  static void set_moved_slots(const StoreState& store, LayerIndex layer, LayerModel& rows) noexcept;
   void mark_stale(StoreIndex store, SequenceId sequence, LayerIndex layer, Range lost, std::uint64_t number) noexcept;
   void mark_moved(StoreIndex store, SequenceId sequence, LayerIndex layer, std::uint64_t number) noexcept;
 };
@@ -183,14 +174,26 @@ void Model::State::call(const Model& model, const Event& event) {
   store->told.clear();
 }
 
-void Model::State::tell_rows(const trace::RowDigests& rows, StoreState& store) {
+void Model::State::tell_rows(const Event& event, StoreState& store) {
+  const auto rows = trace::payload_of<trace::RowDigests>(event);
   CallModel& call = store.model.call;
+  if (call.called.operation == Operation::evict) return tell_survivors(rows, event.layer, store);
   if (call.ended || call.called.operation != Operation::append || rows.count == 0 || rows.count > 2) return;
   if (rows.count > call.called.count - std::min(call.rows_told, call.called.count)) return;
   if (call.rows_told >= kModelRowsMax) return lose_track(store, "an append of more rows than the model remembers");
   call.rows_told += rows.count;
   store.told.rows.push_back({rows.k0, rows.v0});
   if (rows.count == 2) store.told.rows.push_back({rows.k1, rows.v1});
+}
+
+void Model::State::tell_survivors(const trace::RowDigests& rows, LayerIndex layer, StoreState& store) {
+  CallModel& call = store.model.call;
+  if (call.ended || rows.count == 0 || rows.count > 2) return;
+  call.survivors_at_old_positions = !call.survivors_at_old_positions;
+  if (call.survivors_at_old_positions) return;  // whether they are the rows that they should be is position-order's
+  if (store.told.survivors.size() >= kModelRowsMax) return;
+  store.told.survivors.push_back({layer, rows.first, {rows.k0, rows.v0}});
+  if (rows.count == 2) store.told.survivors.push_back({layer, rows.first + 1, {rows.k1, rows.v1}});
 }
 
 void Model::State::tell_piece(const Event& event, StoreState& store) {
@@ -272,12 +275,19 @@ void Model::State::do_edit(StoreState& store, StoreIndex index, std::uint64_t nu
   SequenceState* on = sequence(store, call.sequence);
   if (on == nullptr) return;
   const bool is_evict = call.called.operation == Operation::evict && call.called.from < call.called.to;
+  const bool renumbers = store.model.can(Capability::renumbers);
   for (const LayerModel& rows : on->layers) {
-    if (is_evict && call.called.from > rows.start()) return lose_track(store, "positions were evicted from the middle");
+    if (is_evict && !renumbers && call.called.from > rows.start())
+      return lose_track(store, "positions were evicted from the middle");
   }
   for (ViewModel& view : views) view.edited = view.edited || (view.store == index && view.sequence == call.sequence);
-  for (std::size_t i = 0; i < on->layers.size(); ++i)
-    edit_layer(store, index, static_cast<LayerIndex>(i), on->layers[i], number);
+  for (std::size_t i = 0; i < on->layers.size(); ++i) {
+    const auto layer = static_cast<LayerIndex>(i);
+    if (is_evict && renumbers)
+      renumber_layer(store, index, layer, on->layers[i], number);
+    else
+      edit_layer(store, index, layer, on->layers[i], number);
+  }
   on->token = {};
 }
 
@@ -296,13 +306,37 @@ void Model::State::edit_layer(StoreState& store, StoreIndex index, LayerIndex la
   mark_stale(index, call.sequence, layer, {after.to, before.to}, number);
   if (call.called.operation != Operation::evict) return;
   if (call.called.from < call.called.to) rows.note_evicted(std::min(call.called.to, before.to));
-  for (const Told::Shift& shift : store.told.shifts) {
-    if (shift.layer != layer) continue;
-    const std::uint32_t count = std::min(shift.claim.count, after.count());
-    for (std::uint32_t i = 0; i < count; ++i) rows.set_slot(shift.claim.to_position + i, shift.claim.to_slot + i);
-  }
+  set_moved_slots(store, layer, rows);
   const bool slots_follow_the_front = !store.model.can(Capability::ring) && !store.model.can(Capability::paged);
   if (slots_follow_the_front && after.from > before.from) mark_moved(index, call.sequence, layer, number);
+}
+
+/// Survivors keep their stream, ordinal and epoch. Their digests depend on the position, so the new ones are those of
+/// the rows that were found there.
+void Model::State::renumber_layer(StoreState& store, StoreIndex index, LayerIndex layer, LayerModel& rows,
+                                  std::uint64_t number) {
+  const Range before = rows.held();
+  const Range gone = evicted_from(before, store.model.call.called);
+  if (gone.empty()) return;
+  const std::vector<Told::Survivor>& told = store.told.survivors;
+  auto found = std::find_if(told.begin(), told.end(), [&](const Told::Survivor& one) { return one.layer == layer; });
+  rows.close_gap(gone, [&](Position position, ModelRow& row) {
+    const bool is_told = found != told.end() && found->layer == layer && found->position == position;
+    row.k_digest = is_told ? found->row.k : 0;
+    row.v_digest = is_told ? found->row.v : 0;
+    if (is_told) ++found;
+  });
+  set_moved_slots(store, layer, rows);
+  // Also of rows that were copied out: their positions mean other rows now.
+  mark_stale(index, store.model.call.sequence, layer, {gone.from, before.to}, number);
+}
+
+void Model::State::set_moved_slots(const StoreState& store, LayerIndex layer, LayerModel& rows) noexcept {
+  for (const Told::Shift& shift : store.told.shifts) {
+    if (shift.layer != layer) continue;
+    const std::uint32_t count = std::min(shift.claim.count, rows.held().count());
+    for (std::uint32_t i = 0; i < count; ++i) rows.set_slot(shift.claim.to_position + i, shift.claim.to_slot + i);
+  }
 }
 
 void Model::State::mark_stale(StoreIndex store, SequenceId sequence, LayerIndex layer, Range lost,
@@ -392,7 +426,7 @@ void Model::apply(const Event& event) {
       call.refused = trace::payload_of<trace::Refused>(event);
       call.refused_number = event.number;
       return;
-    case EventType::RowDigests: return state.tell_rows(trace::payload_of<trace::RowDigests>(event), *store);
+    case EventType::RowDigests: return state.tell_rows(event, *store);
     case EventType::Append: return state.tell_piece(event, *store);
     case EventType::Move: return state.tell_move(event, *store);
     case EventType::Truncate:

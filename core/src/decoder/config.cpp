@@ -18,17 +18,6 @@ void require_positive(std::string_view field, std::uint64_t value) {
   if (value > (1ULL << 24)) refuse_field(field, fmt::format("{} is more than 2^24", value));
 }
 
-void validate_rope(std::size_t index, const RopeConfig& rope, std::uint32_t head_dim) {
-  const auto field = [index](std::string_view name) { return fmt::format("layers[{}].rope.{}", index, name); };
-  if (!(rope.theta > 0) || !std::isfinite(rope.theta)) refuse_field(field("theta"), "must be finite and above 0");
-  if (!(rope.factor > 0) || !std::isfinite(rope.factor)) refuse_field(field("factor"), "must be finite and above 0");
-  if (rope.scaling == RopeScaling::llama3 && !(rope.high_freq_factor > rope.low_freq_factor))
-    refuse_field(field("high_freq_factor"), "must be above low_freq_factor");
-  if (!rope.inverse_frequencies.empty() && rope.inverse_frequencies.size() != head_dim / 2)
-    refuse_field(field("inverse_frequencies"),
-                 fmt::format("{} values for head_dim {}", rope.inverse_frequencies.size(), head_dim));
-}
-
 }  // namespace
 
 void validate(const DecoderConfig& config) {
@@ -55,7 +44,7 @@ void validate(const DecoderConfig& config) {
     if (!layer.sink_logits.empty() && layer.sink_logits.size() != config.q_heads)
       refuse_field(fmt::format("layers[{}].sink_logits", i),
                    fmt::format("{} values for {} query heads", layer.sink_logits.size(), config.q_heads));
-    validate_rope(i, layer.rope, config.head_dim);
+    validate(layer.rope, config.head_dim, fmt::format("layers[{}].rope", i));
   }
 }
 

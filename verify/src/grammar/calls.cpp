@@ -11,9 +11,9 @@ using trace::EventType;
 using trace::Operation;
 
 /// Events that say what a call did.
-constexpr TypeSet kClaims{EventType::RowDigests, EventType::Append,   EventType::Overwrite,    EventType::Move,
-                          EventType::Truncate,   EventType::Evict,    EventType::Clear,        EventType::WindowOpened,
-                          EventType::WindowRun,  EventType::ReadRows, EventType::AttentionStep};
+constexpr TypeSet kClaims{EventType::RowDigests, EventType::Append,   EventType::Overwrite,     EventType::Move,
+                          EventType::Truncate,   EventType::Evict,    EventType::Clear,         EventType::WindowOpened,
+                          EventType::WindowRun,  EventType::ReadRows, EventType::AttentionStep, EventType::Rotate};
 /// The event that a call is made for; an append has none, for a store may claim to have done nothing.
 constexpr TypeSet kDeeds{EventType::WindowOpened, EventType::ReadRows, EventType::AttentionStep,
                          EventType::Truncate,     EventType::Evict,    EventType::Clear};
@@ -26,7 +26,7 @@ constexpr TypeSet claims_of(Operation operation) noexcept {
     case Operation::attend: return {EventType::WindowRun, EventType::AttentionStep};
     case Operation::read: return {EventType::ReadRows};
     case Operation::truncate: return {EventType::Move, EventType::Truncate};
-    case Operation::evict: return {EventType::Move, EventType::Evict};
+    case Operation::evict: return {EventType::Move, EventType::Rotate, EventType::RowDigests, EventType::Evict};
     case Operation::clear: return {EventType::Move, EventType::Clear};
     default: return {};
   }
@@ -64,7 +64,9 @@ Finding Calls::on_any(const Event& event, const Moment& /*moment*/) {
   if (!call.is_open || !claims_of(call.called.operation).contains(event.type))
     return Complaint{fmt::format("{} inside of its own call", trace::to_text(event.type)),
                      call.is_open ? fmt::format("inside of {}", to_text(call.called.operation)) : "outside of a call"};
-  const bool may_name_layers = event.type == EventType::Move;
+  const bool is_of_edit = is_edit(call.called.operation);
+  const bool may_name_layers = is_of_edit && (event.type == EventType::Move || event.type == EventType::Rotate ||
+                                              event.type == EventType::RowDigests);
   const bool is_same =
       event.sequence == call.subject.sequence && (may_name_layers || event.layer == call.subject.layer);
   ++call.claims;
@@ -105,11 +107,33 @@ Finding Calls::on(const trace::Refused& refused, const Event& event, const Momen
 Finding Calls::on(const trace::RowDigests& rows, const Event& event, const Moment& moment) {
   if (event.store == trace::kNoStore) return std::nullopt;
   Call& call = calls_[event.store];
+  if (call.called.operation == Operation::evict) return survivors(call, rows, event, moment);
   const LayerModel* held = moment.model.layer(event.store, event.sequence, event.layer);
   const std::uint64_t next = (held == nullptr ? rows.first : held->end()) + call.rows;
   call.rows += rows.count;
   if ((rows.count == 1 || rows.count == 2) && (held == nullptr || rows.first == next)) return std::nullopt;
   return Complaint{fmt::format("digests of 1 or 2 rows from position {}", next),
+                   fmt::format("{} rows from position {}", rows.count, rows.first), call.number};
+}
+
+/// Rows come twice: as they would lie at their old positions, then at their new ones.
+Finding Calls::survivors(Call& call, const trace::RowDigests& rows, const Event& event, const Moment& moment) {
+  const StoreModel* store = moment.model.store(event.store);
+  if (store == nullptr || !store->can(trace::Capability::renumbers))
+    return Complaint{"survivors told by a store that renumbers", "by another", call.number};
+  if (event.layer != call.survivors_of) {
+    call.survivors_of = event.layer;
+    call.survivors = 0;
+    call.is_second_telling = false;
+  }
+  const std::uint64_t next = std::uint64_t{call.is_second_telling ? call.called.from : call.called.to} + call.survivors;
+  const bool is_next = (rows.count == 1 || rows.count == 2) && rows.first == next &&
+                       (!call.is_second_telling || rows.count == call.survivors_at_once);
+  call.survivors_at_once = rows.count;
+  if (call.is_second_telling) call.survivors += rows.count;
+  call.is_second_telling = !call.is_second_telling;
+  if (is_next) return std::nullopt;
+  return Complaint{fmt::format("digests of 1 or 2 survivors from position {}", next),
                    fmt::format("{} rows from position {}", rows.count, rows.first), call.number};
 }
 
@@ -142,6 +166,8 @@ Finding Calls::done(const Call& call) {
   if (call.deeds != deeds)
     return Complaint{fmt::format("{} told {} times", to_text(call.called.operation), deeds),
                      fmt::format("{} times", call.deeds), call.number};
+  if (call.is_second_telling)
+    return Complaint{"survivors at their old positions and at their new ones", "at their old ones only", call.number};
   if (call.rows != 0 && call.rows != call.called.count)
     return Complaint{fmt::format("digests of the {} rows given, or of none", call.called.count),
                      fmt::format("{}", call.rows), call.number};

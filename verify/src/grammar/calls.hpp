@@ -43,11 +43,17 @@ class Calls {
     bool was_refused = false;
     std::uint32_t deeds = 0;   ///< what the call was made for: windows opened, rows read, queries, edits
     std::uint64_t claims = 0;  ///< anything that says that something was done
-    std::uint64_t rows = 0;    ///< told by RowDigests
+    std::uint64_t rows = 0;    ///< of an append, told by RowDigests
+    LayerIndex survivors_of = trace::kNoLayer;  ///< layer whose survivors are being told
+    std::uint64_t survivors = 0;                ///< told at both positions
+    std::uint32_t survivors_at_once = 0;
+    bool is_second_telling = false;  ///< what comes next is told at new positions
     std::uint32_t runs = 0;
     std::uint32_t runs_declared = 0;
     Due due;
   };
+  [[nodiscard]] static Finding survivors(Call& call, const trace::RowDigests& rows, const Event& event,
+                                         const Moment& moment);
   [[nodiscard]] static Finding ended(const Call& call, RefusalCode outcome);
   [[nodiscard]] static Finding done(const Call& call);
 

@@ -66,6 +66,7 @@ class NumericOracle final : public RuleChecker<NumericOracle, kInfo, Reads> {
     const trace::StreamSpec* queries = streams_.find(row.call.stream);
     if (!layer || queries == nullptr) return false;
     const bool is_lossy = layer->format.k_type != trace::DType::f32 || layer->format.v_type != trace::DType::f32;
+    if (layer->declared.rope != 0) return false;  // streams make keys before rotation
     if (is_lossy && tolerance_.by == trace::Comparison::bits) return false;
     const Position query = row.recorded.position;
     const Range keys = lawful_keys(layer->declared, layer->rows, row.call, query);
@@ -121,8 +122,8 @@ class NumericOracle final : public RuleChecker<NumericOracle, kInfo, Reads> {
     const std::uint64_t left_out = not_recomputable_ + outputs_.unattributed();
     if (left_out == 0) return;
     make_inconclusive(
-        verdict, fmt::format("{} outputs could not be recomputed: their rows come from no stream of the claims, are no "
-                             "longer held or lossy, or no attend came before them",
+        verdict, fmt::format("{} outputs could not be recomputed: their rows come from no stream of the claims, are "
+                             "rotated, no longer held or lossy, or no attend came before them",
                              left_out));
   }
 

@@ -10,8 +10,8 @@
 namespace kvwitness::verify {
 namespace {
 
-using Reads =
-    Payloads<trace::RegionMeasured, trace::WindowOpened, trace::WindowRun, trace::ReadRows, trace::StateDigest>;
+using Reads = Payloads<trace::RowDigests, trace::RegionMeasured, trace::WindowOpened, trace::WindowRun, trace::ReadRows,
+                       trace::StateDigest>;
 
 constexpr RuleInfo kInfo{
     .id = "position-order",
@@ -21,9 +21,11 @@ constexpr RuleInfo kInfo{
         "their positions.",
     .formula =
         "runs(w) = [a0, a1), [a1, a2), ... [an, b) with a0 = from, b = to; for each run: digest(rows) = sum over its "
-        "positions p of digest(row given at p, p); the same for read and for state read back; a range that is not "
-        "held is not handed out",
-    .witness = "a run, a read or a state read back whose digests could be compared",
+        "positions p of digest(row given at p, p); the same for read and for state read back; after an eviction of [a, "
+        "b) "
+        "that renumbers, the row at p >= a is the one that lay at p + b - a; a range that is not held is not handed "
+        "out",
+    .witness = "a run, a read, a state read back or a survivor whose digests could be compared",
     .faults =
         "ring-wrap-index (ml-explore/mlx-examples#1093, ml-explore/mlx-examples#1014, awslabs/keys_values#140, "
         "ollama/ollama#14912), cursor-count-confusion (ml-explore/mlx-lm#1116), stale-slot-visible "
@@ -76,6 +78,16 @@ class PositionOrder final : public RuleChecker<PositionOrder, kInfo, Reads> {
     judge({event.store, event.sequence, event.layer, range, state.k_digest}, state.v_digest, event, moment);
   }
 
+  /// A survivor that was renumbered, digested as if it still lay where it was.
+  void on(const trace::RowDigests& rows, const Event& event, const Moment& moment) {
+    const StoreModel* store = moment.model.store(event.store);
+    const LayerModel* layer = moment.model.layer(event.store, event.sequence, event.layer);
+    if (store == nullptr || layer == nullptr || !store->call.survivors_at_old_positions) return;
+    if (!keeps_rows_as_given(*store, event.layer)) return;
+    judge_survivor(rows.first, rows.k0, rows.v0, event, moment);
+    if (rows.count == 2) judge_survivor(rows.first + 1, rows.k1, rows.v1, event, moment);
+  }
+
   void on(const trace::RegionMeasured& region, const Event& event, const Moment& moment) {
     const CallModel* call = ended_call(region, event, moment);
     if (call == nullptr) return;
@@ -119,6 +131,20 @@ class PositionOrder final : public RuleChecker<PositionOrder, kInfo, Reads> {
                                                          : " leaves positions out";
     violate(event, moment, fmt::format("a run from position {} within {}", expected, to_text(progress_.range)),
             fmt::format("run [{}, {}){}", run.first, progress_.next, how));
+  }
+
+  void judge_survivor(Position was_at, std::uint64_t k_digest, std::uint64_t v_digest, const Event& event,
+                      const Moment& moment) {
+    const StoreModel& store = *moment.model.store(event.store);
+    const ModelRow* row = moment.model.layer(event.store, event.sequence, event.layer)->find(was_at);
+    if (row == nullptr || row->v_digest == 0 || v_digest == 0) return;  // its new digest is not given either
+    meet();
+    // A rotated key is another one at another position; V tells whose row it is.
+    const bool is_its_k = store.rotates(event.layer) || row->k_digest == k_digest;
+    if (is_its_k && row->v_digest == v_digest) return;
+    const Position now_at = was_at - evicted_from({0, was_at}, store.call.called).count();
+    violate(event, moment, fmt::format("position {} holds the row that lay at {}", now_at, was_at),
+            row->v_digest == v_digest ? "its V row with another K row" : "another row", row->epoch);
   }
 
   void judge(const FoundRows& found, std::uint64_t v_digest, const Event& event, const Moment& moment) {

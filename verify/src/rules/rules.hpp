@@ -92,14 +92,18 @@ template <class C>
 
 [[nodiscard]] const Rule& adapter_priced_rule();
 [[nodiscard]] const Rule& bounded_memory_rule();
+[[nodiscard]] const Rule& different_output_rule();
 [[nodiscard]] const Rule& event_grammar_rule();
 [[nodiscard]] const Rule& expected_outcome_rule();
+[[nodiscard]] const Rule& golden_sha256_rule();
 [[nodiscard]] const Rule& ledger_balance_rule();
 [[nodiscard]] const Rule& legal_refused_rule();
 [[nodiscard]] const Rule& numeric_oracle_rule();
+[[nodiscard]] const Rule& output_bound_rule();
 [[nodiscard]] const Rule& position_order_rule();
 [[nodiscard]] const Rule& refusal_unchanged_rule();
 [[nodiscard]] const Rule& resident_set_rule();
+[[nodiscard]] const Rule& rope_ledger_rule();
 [[nodiscard]] const Rule& same_output_rule();
 [[nodiscard]] const Rule& stale_refusal_rule();
 [[nodiscard]] const Rule& trace_truth_rule();

@@ -1,10 +1,12 @@
 /// Shapes of a store: layers, heads, windows, capacities. Validated once, in 64-bit arithmetic.
 #pragma once
 
+#include "kvwitness/core/rope_config.hpp"
 #include "kvwitness/trace/format.hpp"
 #include "kvwitness/trace/ids.hpp"
 
 #include <cstdint>
+#include <optional>
 #include <vector>
 
 namespace kvwitness::core {
@@ -27,6 +29,9 @@ struct LayerGeometry {
   WindowSize window;           ///< not limited: full causal
   std::uint32_t capacity = 0;  ///< slots held per sequence
   bool sliding = false;        ///< opt-in: a full layer overwrites its oldest position instead of refusing
+  /// Keys come rotated to their positions, and a store that renumbers rotates survivors anew. Absent: keys carry no
+  /// rotation, and simply move.
+  std::optional<RopeConfig> rope;
 
   [[nodiscard]] std::uint64_t kv_elements() const noexcept { return std::uint64_t{kv_heads} * head_dim; }
   [[nodiscard]] std::uint64_t q_elements() const noexcept { return std::uint64_t{q_heads} * head_dim; }
@@ -58,7 +63,8 @@ void validate(const StoreConfig& config);
 [[nodiscard]] std::uint64_t k_row_bytes(const StoreConfig& config, LayerIndex layer) noexcept;
 [[nodiscard]] std::uint64_t v_row_bytes(const StoreConfig& config, LayerIndex layer) noexcept;
 
-/// Bytes that a plane of a layer takes over all sequences, laid out [sequence][slot][row].
+/// Bytes that a plane of a layer (k, v or k_raw, which is as wide as k) takes over all sequences, laid out
+/// [sequence][slot][row].
 [[nodiscard]] std::uint64_t plane_bytes(const StoreConfig& config, LayerIndex layer, Plane plane) noexcept;
 /// Byte offset of a row in that layout, in 64-bit arithmetic. Sequence and slot are in range.
 [[nodiscard]] std::uint64_t row_offset(const StoreConfig& config, LayerIndex layer, Plane plane, SequenceId sequence,

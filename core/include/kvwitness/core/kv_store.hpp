@@ -23,6 +23,11 @@ struct RowsIn {
   const float* k = nullptr;
   const float* v = nullptr;
   std::uint32_t count = 0;
+  /// Keys before rotation; of a layer with rope. Kept by stores that renumber only, which need them.
+  const float* k_raw = nullptr;
+  /// Position that the first row of `k` was rotated to, the others following; of a layer with rope. kNoPosition: not
+  /// told. Stores do not read it: it is told, for a judge to compare with where the rows came to lie.
+  Position rotated_to = trace::kNoPosition;
 };
 
 /// Where `read` puts rows, in the store's own formats, contiguous: count * row bytes each.
@@ -38,7 +43,7 @@ struct Piece {
   Slot slot = 0;
 };
 
-/// Rows moved inside a layer by an edit.
+/// Rows moved inside a layer by an edit. `bytes`: of their K and V rows, as they are served.
 struct Moved {
   LayerIndex layer = 0;
   Position from_position = 0;
@@ -47,6 +52,17 @@ struct Moved {
   Slot to_slot = 0;
   std::uint32_t count = 0;
   std::uint64_t bytes = 0;
+};
+
+/// Keys that an edit rotated: row i lies at position + i in slot + i and was rotated to applied + i.
+struct Rotated {
+  LayerIndex layer = 0;
+  Position position = 0;
+  Slot slot = 0;
+  Position applied = 0;
+  std::uint32_t count = 0;
+  bool from_raw = true;     ///< from the rows before rotation; false: from rows that were rotated already
+  std::uint32_t times = 1;  ///< rotations that lie on the row since it was raw
 };
 
 /// Heap use that a store declares for one call. The probe's observation stands beside it.
@@ -62,11 +78,12 @@ struct Appended {
   Declared declared;
 };
 
-/// What an edit did, over all layers. The span is valid until the next call on the store.
+/// What an edit did, over all layers. The spans are valid until the next call on the store.
 struct Edited {
   std::uint32_t freed = 0;  ///< positions that are gone, of the widest layer
   std::span<const Moved> moved;
   Declared declared;
+  std::span<const Rotated> rotated{};  ///< ascending positions in each layer
 };
 
 struct Copied {
@@ -98,7 +115,7 @@ struct MemoryReport {
 
 /// What a store is; constant over its life.
 struct StoreLayout {
-  std::string_view kind;                ///< "ring", "flat"
+  std::string_view kind;                ///< "ring", "flat", "compact"
   const StoreConfig* config = nullptr;  ///< owned by the store
   std::uint64_t capabilities = 0;       ///< bits of trace::Capability
   std::uint32_t max_runs = 1;           ///< most runs that one window can have
@@ -120,7 +137,8 @@ class KvStore {
   [[nodiscard]] virtual Outcome<Extent> extent(SequenceId sequence, LayerIndex layer) const = 0;
 
   /// Appends rows at the layer's end. The rows are readable at once by this layer. Refuses `full` where there is no
-  /// room, and where the append would overwrite a position that its own first query still sees.
+  /// room, and where the append would overwrite a position that its own first query still sees; `unsupported` where a
+  /// store that renumbers is given rotated keys without their raw rows.
   virtual Outcome<Appended> append(SequenceId sequence, LayerIndex layer, const RowsIn& rows) = 0;
 
   /// Rows [range.from, range.to) as runs in `scratch`. Refuses `evicted` below window_start, `future` past the end.
@@ -139,7 +157,8 @@ class KvStore {
   /// Takes back positions [to, end) in every layer. Legal iff every layer still holds what a query at `to` sees;
   /// `evicted` otherwise, `future` where `to` is past the end.
   virtual Outcome<Edited> truncate(SequenceId sequence, Position to) = 0;
-  /// Evicts [range.from, range.to) in every layer that still holds it. Front eviction: range.from <= window_start.
+  /// Evicts [range.from, range.to) in every layer that still holds it. Front eviction: range.from <= window_start. In a
+  /// store that renumbers, position p >= range.to becomes p - range.count() and the end goes down as far.
   virtual Outcome<Edited> evict(SequenceId sequence, Range range) = 0;
   /// Empties the sequence; afterwards it is as freshly built.
   virtual Outcome<Edited> clear(SequenceId sequence) = 0;

@@ -49,8 +49,17 @@ class TracedStore {
   [[nodiscard]] const StoreConfig& config() const noexcept { return *layout_.config; }
   [[nodiscard]] StoreLayout layout() const noexcept { return layout_; }
   [[nodiscard]] trace::StoreIndex index() const noexcept { return index_; }
+  /// What lies behind an evicted range gets new positions.
+  [[nodiscard]] bool renumbers() const noexcept {
+    return (layout_.capabilities & static_cast<std::uint64_t>(trace::Capability::renumbers)) != 0;
+  }
   [[nodiscard]] Outcome<Extent> extent(SequenceId sequence, LayerIndex layer) const {
     return store_->extent(sequence, layer);
+  }
+
+  /// Tokens of a layer that were accepted and not taken back, by the seam's own count; 0 where there is no such layer.
+  [[nodiscard]] Position end(SequenceId sequence, LayerIndex layer) const noexcept {
+    return knows(sequence, layer) ? accepted_[std::size_t{sequence} * config().layers.size() + layer] : 0;
   }
 
   Outcome<Done> append(SequenceId sequence, LayerIndex layer, const RowsIn& rows, Source source = {});
@@ -123,6 +132,13 @@ class TracedStore {
                    trace::Evidence evidence);
   /// Returns the rows moved in the layer where most were.
   std::uint32_t tell_moves(SequenceId sequence, std::span<const Moved> moved);
+  void tell_rotations(SequenceId sequence, std::span<const Rotated> rotated);
+  /// After an eviction that renumbers: tells which rows were found where its survivors must lie, each digested at its
+  /// old position and at its new one.
+  void tell_survivors(SequenceId sequence, Range evicted);
+  [[nodiscard]] bool tell_survivors(SequenceId sequence, LayerIndex layer, Range before, std::uint32_t shift);
+  /// Tells the survivors, and takes what was evicted from the seam's own counts.
+  void renumber(SequenceId sequence, Range evicted);
   template <class F, class T>
   Outcome<Done> edit(Call& call, F&& body, T&& tell);
 

@@ -60,7 +60,7 @@ enum class Capability : std::uint64_t {
   sliding = 1ULL << 1,        ///< overwrites the oldest when full
   truncate = 1ULL << 2,
   front_evict = 1ULL << 3,
-  middle_evict = 1ULL << 4,
+  middle_evict = 1ULL << 4,   ///< any range can be evicted, the front too
   clear = 1ULL << 5,
   zero_copy = 1ULL << 6,      ///< windows name the store's own memory
   sequences = 1ULL << 7,      ///< holds more than one sequence
@@ -72,6 +72,7 @@ enum class Capability : std::uint64_t {
   quantised = 1ULL << 13,
   sinks = 1ULL << 14,
   attend = 1ULL << 15,        ///< brings its own attention
+  renumbers = 1ULL << 16,     ///< what lay behind an evicted range gets new positions, so that none is missing
 };
 
 // ---- run ------------------------------------------------------------------------------------------------------------
@@ -94,7 +95,8 @@ struct StepEnd { std::uint64_t duration_ns; std::uint32_t step; std::uint32_t to
 struct Expected { Operation operation; RefusalCode outcome; std::uint32_t step; std::uint32_t reserved0; std::uint64_t reserved[3]; };
 /// Fact: the seam is about to call the store. `from`, `to` are the range asked for (window, read, evict), `to` the new
 /// end (truncate); `count` the rows (append) or queries (attend). `stream` and `ordinal` say where appended rows or
-/// queries come from (0: unknown).
+/// queries come from (0: unknown). Of an append to a layer with rope, [`from`, `to`) are the positions that its keys
+/// were rotated to (empty: not told).
 struct Called { NameHash stream; Operation operation; Position from; Position to; ViewId view; std::uint32_t count; std::uint32_t ordinal; std::uint64_t reserved; };
 /// Fact: the call was refused; `held` is the range that the store says it holds.
 struct Refused { Operation operation; RefusalCode reason; Position asked_from; Position asked_to; Position held_from; Position held_to; ViewId view; std::uint32_t reserved0; std::uint64_t reserved; };
@@ -103,8 +105,9 @@ struct RegionMeasured { std::uint64_t allocations; std::uint64_t bytes; Operatio
 
 // ---- what a store is ------------------------------------------------------------------------------------------------
 struct StoreCreated { NameHash name; NameHash kind; std::uint64_t capabilities; std::uint32_t layers; std::uint32_t sequences; std::uint64_t reserved; };
-/// `window` is 0 where `limited` is 0 (full causal). `sliding`: overwrites the oldest when full.
-struct LayerDeclared { std::uint32_t capacity; std::uint32_t window; std::uint32_t limited; std::uint32_t sinks; std::uint32_t q_heads; std::uint32_t kv_heads; std::uint32_t head_dim; std::uint32_t block; std::uint32_t sliding; std::uint32_t reserved0; };
+/// `window` is 0 where `limited` is 0 (full causal). `sliding`: overwrites the oldest when full. `rope`: keys lie rotated
+/// to their positions.
+struct LayerDeclared { std::uint32_t capacity; std::uint32_t window; std::uint32_t limited; std::uint32_t sinks; std::uint32_t q_heads; std::uint32_t kv_heads; std::uint32_t head_dim; std::uint32_t block; std::uint32_t sliding; std::uint32_t rope; };
 /// `donor`: the layer whose rows this one reads; its own index when it has rows of its own.
 struct LayerFormat { std::uint64_t k_row_bytes; std::uint64_t v_row_bytes; std::uint32_t score_scale_bits; std::uint32_t softcap_bits; DType k_type; DType v_type; std::uint32_t donor; std::uint64_t reserved; };
 struct PlanLayer { std::uint64_t bytes; std::uint64_t scale_bytes; Plane plane; std::uint32_t slots; std::uint64_t reserved[2]; };
@@ -122,10 +125,12 @@ struct ScopeReset { std::uint64_t bytes_freed; std::uint64_t live_bytes; std::ui
 /// One contiguous piece of an append: positions [first, first+count) in slots [slot, slot+count). `held_from` is the
 /// window_start that the store reports after the whole append.
 struct Append { std::uint64_t bytes; std::uint64_t k_digest; std::uint64_t v_digest; Position first; std::uint32_t count; Slot slot; Position held_from; };
-/// Fact: digests of single rows given to the append that was called; `count` is 1 or 2.
+/// Fact: digests of single rows given to the append that was called, or found after an eviction that renumbers; `count`
+/// is 1 or 2.
 struct RowDigests { std::uint64_t k0; std::uint64_t v0; std::uint64_t k1; std::uint64_t v1; Position first; std::uint32_t count; };
 struct Overwrite { Position first; std::uint32_t count; Slot slot; Position by; std::uint64_t reserved[3]; };
 struct Move { Position from_position; Position to_position; Slot from_slot; Slot to_slot; std::uint32_t count; std::uint32_t reserved0; std::uint64_t bytes; std::uint64_t reserved; };
+/// The key at `position` was rotated to position `applied`, `times` times, from its raw row or from a rotated one.
 struct Rotate { Position position; Slot slot; Position applied; std::uint32_t from_raw; std::uint32_t times; std::uint32_t reserved0; std::uint64_t reserved[2]; };
 struct Quantise { Position first; std::uint32_t count; Tier tier; DType k_type; DType v_type; std::uint64_t reserved[3]; };
 struct Evict { Position from; Position to; std::uint32_t freed; std::uint32_t moved; std::uint64_t reserved[3]; };

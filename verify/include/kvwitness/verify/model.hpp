@@ -65,6 +65,10 @@ class LayerModel {
   void drop_from(Position position) noexcept;
   void note_evicted(Position to) noexcept;
   void set_slot(Position position, Slot slot) noexcept;
+  /// Takes `gone`, which it holds, out of the middle; rows behind it take the positions from gone.from on. `changed`
+  /// alters such a row, given its new position.
+  template <class F>
+  void close_gap(Range gone, F&& changed);
   void clear() noexcept;
   /// Makes the next row's position `position`; only while nothing is held.
   void restart_at(Position position) noexcept { start_ = position; }
@@ -90,6 +94,18 @@ class LayerModel {
   Entry before_;                ///< sums up to the row before the first
   std::vector<Entry> entries_;  ///< a ring; its size is a power of two
 };
+
+template <class F>
+void LayerModel::close_gap(Range gone, F&& changed) {
+  const Position before = end();
+  drop_from(gone.from);
+  // Entries behind the end are still as they were, and each is read before another is written over it.
+  for (Position old = gone.to; old < before; ++old) {
+    ModelRow row = entry(old - start_).row;
+    changed(old - gone.count(), row);
+    append(row);
+  }
+}
 
 /// A window that was handed out.
 struct ViewModel {
@@ -123,6 +139,13 @@ struct Lawful {
   friend bool operator==(const Lawful&, const Lawful&) noexcept = default;
 };
 
+/// Positions that an eviction takes from a layer which holds `held`.
+[[nodiscard]] constexpr Range evicted_from(Range held, const trace::Called& evict) noexcept {
+  const Position from = evict.from < held.from ? held.from : evict.from;
+  const Position to = evict.to > held.to ? held.to : evict.to;
+  return from < to ? Range{from, to} : Range{from, from};
+}
+
 /// The call that is under way on a store, or the last one.
 struct CallModel {
   trace::Called called{};
@@ -137,7 +160,10 @@ struct CallModel {
   std::optional<trace::Expected> expected;  ///< of the script
   bool ended = false;                       ///< RegionMeasured seen
   bool done = false;                        ///< ended, and took effect
-  std::uint32_t rows_told = 0;              ///< RowDigests rows so far
+  std::uint32_t rows_told = 0;              ///< RowDigests rows so far, of an append
+  /// Of an eviction that renumbers: the last RowDigests were of rows at the positions that they had before it. The next
+  /// ones are of the same rows at their new positions.
+  bool survivors_at_old_positions = false;
 };
 
 struct StoreModel {
@@ -155,6 +181,8 @@ struct StoreModel {
   [[nodiscard]] trace::WindowSize window(LayerIndex layer) const noexcept {
     return {layers[layer].window, layers[layer].limited != 0};
   }
+  /// Keys of the layer lie rotated to their positions, so that a row which is renumbered gets other bits.
+  [[nodiscard]] bool rotates(LayerIndex layer) const noexcept { return layers[layer].rope != 0; }
 };
 
 /// Where the token stands that a sequence is being given, layer by layer.

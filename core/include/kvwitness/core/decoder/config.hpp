@@ -3,6 +3,7 @@
 #pragma once
 
 #include "kvwitness/core/geometry.hpp"
+#include "kvwitness/core/rope_config.hpp"
 
 #include <cstdint>
 #include <optional>
@@ -13,27 +14,6 @@ namespace kvwitness::core {
 
 /// Index into the vocabulary.
 using Token = std::uint32_t;
-
-/// Frequency scaling of rotary positions.
-enum class RopeScaling : std::uint8_t {
-  none,
-  linear,  ///< every frequency divided by `factor` (position interpolation, arXiv:2306.15595)
-  llama3,  ///< long wavelengths divided by `factor`, short ones kept, a ramp between (Llama 3.1 model card)
-};
-
-/// Rotary position embedding of one layer (arXiv:2104.09864), half-split pairs (j, j + head_dim/2).
-struct RopeConfig {
-  double theta = 10000.0;
-  RopeScaling scaling = RopeScaling::none;
-  double factor = 1.0;
-  double low_freq_factor = 1.0;             ///< llama3
-  double high_freq_factor = 4.0;            ///< llama3
-  std::uint32_t original_positions = 8192;  ///< llama3
-  /// [head_dim / 2] where a checkpoint's own values must be met to the last bit; empty: theta^(-2j / head_dim).
-  std::vector<double> inverse_frequencies;
-
-  friend bool operator==(const RopeConfig&, const RopeConfig&) = default;
-};
 
 /// What differs from layer to layer.
 struct DecoderLayer {
@@ -59,6 +39,8 @@ struct DecoderConfig {
 
   [[nodiscard]] std::size_t q_width() const noexcept { return std::size_t{q_heads} * head_dim; }
   [[nodiscard]] std::size_t kv_width() const noexcept { return std::size_t{kv_heads} * head_dim; }
+
+  friend bool operator==(const DecoderConfig&, const DecoderConfig&) = default;
 };
 
 /// Throws trace::Error naming the field.
