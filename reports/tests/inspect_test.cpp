@@ -86,7 +86,7 @@ BOOST_AUTO_TEST_CASE(slots_of_a_wide_store_show_the_newest) {
                std::string(",\n  \"witness\": [{\"sometimes\": \"sut.append.overwrote\"}]").size());
   const std::string text = told(reports::write_slots, run_and_save(script, "ring", scratch.path()).trace);
   const std::string last = text.substr(text.rfind("step 0 token 202"));
-  BOOST_TEST(last.find("[201]*202] .") != std::string::npos, last);
+  BOOST_TEST(last.find("200 [201]*202]   .") != std::string::npos, last);
   BOOST_TEST(last.find("of 500") != std::string::npos, last);
   for (const std::string& line : lines_of(last)) BOOST_TEST(line.size() <= 110, line);
 }
@@ -142,7 +142,7 @@ BOOST_AUTO_TEST_CASE(unknown_names_are_errors) {
   const Scratch scratch;
   const auto trace = run_and_save(kRingScript, "ring", scratch.path()).trace;
   BOOST_CHECK_THROW(told(reports::write_events, trace, {.store = "nobody"}), trace::Error);
-  BOOST_CHECK_THROW(reports::event_type_named("Apend"), trace::Error);
+  BOOST_CHECK_THROW(static_cast<void>(reports::event_type_named("Apend")), trace::Error);
   BOOST_TEST((reports::event_type_named("Append") == trace::EventType::Append));
 }
 

@@ -59,7 +59,7 @@ BOOST_AUTO_TEST_CASE(exit_codes) {
 }
 
 BOOST_AUTO_TEST_CASE(a_mutant_is_killed_where_a_script_reaches_it) {
-  const reports::MutantMatrix matrix = run_one(std::string(reports::testing::kRingScript), "canary");
+  const reports::MutantMatrix matrix = run_one(std::string(reports::testing::kRingScript), "ring-physical-order");
   BOOST_REQUIRE(matrix.mutants.size() == 1);
   BOOST_TEST(reports::to_text(matrix.mutants[0].fate) == "killed");
   BOOST_TEST(matrix.mutants[0].killed_in == "test/ring");
@@ -68,13 +68,13 @@ BOOST_AUTO_TEST_CASE(a_mutant_is_killed_where_a_script_reaches_it) {
   BOOST_TEST(matrix.rules_without_kill.empty());  // one mutant says nothing about the other rules
 }
 
-/// A window wider by one is no fault while fewer tokens than the window are there.
+/// A ring that is handed out in slot order is right until it wraps.
 BOOST_AUTO_TEST_CASE(a_mutant_survives_where_no_script_reaches_it) {
   std::string short_script(reports::testing::kRingScript);
   short_script.replace(short_script.find("\"count\": 5"), 10, "\"count\": 2");
   short_script.erase(short_script.find(",\n  \"witness\""),
                      std::string(",\n  \"witness\": [{\"sometimes\": \"sut.append.overwrote\"}]").size());
-  const reports::MutantMatrix matrix = run_one(short_script, "window-plus-one");
+  const reports::MutantMatrix matrix = run_one(short_script, "ring-physical-order");
   BOOST_REQUIRE(matrix.mutants.size() == 1);
   BOOST_TEST(reports::to_text(matrix.mutants[0].fate) == "survived");
   BOOST_TEST(matrix.mutants[0].cases == 1);
@@ -84,7 +84,7 @@ BOOST_AUTO_TEST_CASE(a_mutant_survives_where_no_script_reaches_it) {
 BOOST_AUTO_TEST_CASE(no_case_for_a_mutant_is_not_reached) {
   std::string script(reports::testing::kRingScript);
   script.replace(script.find("\"sliding\""), 9, "\"fork\"");
-  const reports::MutantMatrix matrix = run_one(script, "canary");
+  const reports::MutantMatrix matrix = run_one(script, "ring-physical-order");
   BOOST_TEST(reports::to_text(matrix.mutants.at(0).fate) == "not reached");
 }
 
@@ -94,7 +94,7 @@ BOOST_AUTO_TEST_CASE(a_correct_store_that_is_blamed_is_told) {
   script.replace(script.find("\"count\": 5"), 10, "\"count\": 1");
   script.erase(script.find(",\n  \"witness\""),
                std::string(",\n  \"witness\": [{\"sometimes\": \"sut.append.overwrote\"}]").size());
-  const reports::MutantMatrix matrix = run_one(script, "canary");
+  const reports::MutantMatrix matrix = run_one(script, "ring-physical-order");
   BOOST_REQUIRE(!matrix.blamed.empty());
   BOOST_TEST(matrix.blamed[0].rule == "expected-outcome");
   BOOST_TEST(reports::exit_code(matrix) == 1);

@@ -110,7 +110,7 @@ BOOST_AUTO_TEST_CASE(opens_when_cut_off_after_any_line) {
 
 BOOST_AUTO_TEST_CASE(violations_stand_where_they_were_found) {
   const Scratch scratch;
-  const reports::CaseResult run = run_and_save(kBusyScript, "mutant:canary", scratch.path());
+  const reports::CaseResult run = run_and_save(kBusyScript, "mutant:ring-physical-order", scratch.path());
   BOOST_TEST(to_text(run.verdict.status) == "fail");
   std::vector<std::uint64_t> found;
   for (const verify::RuleVerdict& rule : run.verdict.rules) {

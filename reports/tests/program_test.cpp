@@ -37,7 +37,7 @@ BOOST_AUTO_TEST_CASE(exit_codes_of_run) {
   const Scratch scratch;
   const std::string ring = scratch.write("ring.jsonc", std::string(kRingScript)).string();
   BOOST_TEST(kvwitness_runs("run " + ring + " --store ring").code == 0);
-  BOOST_TEST(kvwitness_runs("run " + ring + " --store mutant:canary").code == 1);
+  BOOST_TEST(kvwitness_runs("run " + ring + " --store mutant:ring-physical-order").code == 1);
   BOOST_TEST(kvwitness_runs("run " + ring + " --store flat").code == 4);
   BOOST_TEST(kvwitness_runs("run " + ring + " --filter nothing").code == 4);
   std::string vacuous(kRingScript);
@@ -79,11 +79,19 @@ BOOST_AUTO_TEST_CASE(files_that_cannot_be_used_end_in_2) {
   const std::string directory = scratch.path().string();
   const std::string empty = scratch.write("empty", "").string();
   const std::string run = "run " + ring + " --store ring ";
-  for (const std::string arguments :
-       {run + "--report json=" + directory, run + "--report json=/no/such/dir/x.json",
-        run + "--report json=", run + "--report json=/dev/full", run + "--trace-dir " + ring, "run " + empty,
-        "check " + directory, "check " + ring, "check /no/such/trace", "inspect " + directory, "inspect /no/such/trace",
-        "convert " + directory + " --to blocks -o " + directory + "/x"}) {
+  const std::vector<std::string> unusable = {run + "--report json=" + directory,
+                                             run + "--report json=/no/such/dir/x.json",
+                                             run + "--report json=",
+                                             run + "--report json=/dev/full",
+                                             run + "--trace-dir " + ring,
+                                             "run " + empty,
+                                             "check " + directory,
+                                             "check " + ring,
+                                             "check /no/such/trace",
+                                             "inspect " + directory,
+                                             "inspect /no/such/trace",
+                                             "convert " + directory + " --to blocks -o " + directory + "/x"};
+  for (const std::string& arguments : unusable) {
     const Finished finished = kvwitness_runs(arguments);
     BOOST_TEST(finished.code == 2, arguments << ": " << finished.code << " " << finished.output);
     BOOST_TEST(says(finished, "kvwitness: error: "), finished.output);
@@ -123,9 +131,9 @@ BOOST_AUTO_TEST_CASE(a_saved_trace_checks_as_it_ran) {
   const std::string traces = (scratch.path() / "traces").string();
   const std::string run = "run " + script + " --check-determinism --trace-dir " + traces + " --store ";
   BOOST_TEST(kvwitness_runs(run + "ring").code == 0);
-  BOOST_TEST(kvwitness_runs(run + "mutant:canary").code == 1);
+  BOOST_TEST(kvwitness_runs(run + "mutant:ring-physical-order").code == 1);
   BOOST_TEST(kvwitness_runs("check " + traces + "/test+ring@ring.jsonl").code == 0);
-  BOOST_TEST(kvwitness_runs("check " + traces + "/*canary.jsonl").code == 1);
+  BOOST_TEST(kvwitness_runs("check " + traces + "/*physical-order.jsonl").code == 1);
   BOOST_TEST(kvwitness_runs("convert " + traces + "/test+ring@ring.jsonl --to perfetto -o -").code == 0);
 }
 
@@ -133,7 +141,8 @@ BOOST_AUTO_TEST_CASE(a_saved_trace_checks_as_it_ran) {
 BOOST_AUTO_TEST_CASE(the_replay_command_replays) {
   const Scratch scratch;
   const std::string script = scratch.write("ring.jsonc", std::string(kRingScript)).string();
-  const Finished first = kvwitness_runs("run " + script + " --store mutant:canary --seed 7 --report json=-");
+  const Finished first =
+      kvwitness_runs("run " + script + " --store mutant:ring-physical-order --seed 7 --report json=-");
   const std::string replay = nlohmann::json::parse(first.output)["cases"][0]["replay"];
   BOOST_REQUIRE(replay.starts_with("kvwitness "));
   const Finished again = kvwitness_runs(replay.substr(10) + " --report json=-");

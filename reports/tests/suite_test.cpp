@@ -33,14 +33,14 @@ BOOST_AUTO_TEST_CASE(a_store_that_is_wrong_fails_with_a_replay) {
   const Scratch scratch;
   const auto file = scratch.write("ring.jsonc", std::string(kRingScript));
   reports::SuiteOptions options;
-  options.stores = {"ring", "mutant:canary"};
+  options.stores = {"ring", "mutant:ring-physical-order"};
   const reports::SuiteResult result =
       reports::run_suite({file}, scenarios::with_mutants(scenarios::product_stores()), options);
   BOOST_REQUIRE(result.cases.size() == 2);
   BOOST_TEST(to_text(result.cases[0].verdict.status) == "pass");
   BOOST_TEST(to_text(result.cases[1].verdict.status) == "fail");
   BOOST_TEST(reports::exit_code(result) == 1);
-  BOOST_TEST(result.cases[1].claims.replay.find("--store mutant:canary") != std::string::npos);
+  BOOST_TEST(result.cases[1].claims.replay.find("--store mutant:ring-physical-order") != std::string::npos);
   BOOST_TEST(result.cases[1].claims.replay.find(file.string()) != std::string::npos);
 }
 

@@ -68,8 +68,8 @@ void write_matrix_json(const MutantMatrix& matrix, std::ostream& out);
 
 [[nodiscard]] std::string_view to_text(Fate fate) noexcept;
 
-/// Runs the mutant that must fail on a case of its own. True where the judge blames it; a run whose canary passes
-/// means nothing.
+/// Runs the mutant that must fail, and the correct store that it departs from, on a case of its own. True where the
+/// judge blames the one, by the rule named for it, and passes the other; a run whose canary passes means nothing.
 [[nodiscard]] bool canary_is_blamed();
 
 }  // namespace kvwitness::reports
