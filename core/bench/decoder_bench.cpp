@@ -23,12 +23,14 @@ constexpr std::uint32_t kCapacity = 8;
 StoreConfig store_config(const DecoderConfig& decoder, std::uint32_t sequences) {
   StoreConfig config;
   config.sequences = sequences;
-  config.layers.assign(decoder.layers.size(), {.q_heads = decoder.q_heads,
-                                               .kv_heads = decoder.kv_heads,
-                                               .head_dim = decoder.head_dim,
-                                               .window = kWindow,
-                                               .capacity = kCapacity,
-                                               .sliding = true});
+  LayerGeometry layer;
+  layer.q_heads = decoder.q_heads;
+  layer.kv_heads = decoder.kv_heads;
+  layer.head_dim = decoder.head_dim;
+  layer.window = kWindow;
+  layer.capacity = kCapacity;
+  layer.sliding = true;
+  config.layers.assign(decoder.layers.size(), layer);
   return config;
 }
 

@@ -48,6 +48,19 @@ class CompactStore final : public SlotStore {
     return appended;
   }
 
+  Outcome<Copied> read_raw(SequenceId sequence, LayerIndex layer, Range range,
+                           std::span<float> k_raw) const override {
+    const auto allowed = may_see(sequence, layer, range, trace::Operation::read);
+    if (!allowed) return allowed.refusal();
+    const Extent held = place(sequence, layer).held;
+    if (!raw_[layer].rope) return refuse(trace::Operation::read, RefusalCode::unsupported, range, held);
+    const std::uint64_t bytes = range.count() * k_row_bytes(config(), layer);
+    if (k_raw.size_bytes() < bytes) return refuse(trace::Operation::read, RefusalCode::no_memory, range, held);
+    const std::uint64_t first = row_offset(config(), layer, Plane::k_raw, sequence, range.from);
+    std::memcpy(k_raw.data(), raw_[layer].keys.get() + first, bytes);
+    return Copied{bytes, {}};
+  }
+
  private:
   /// Keys of a layer before rotation; empty where it has no rope.
   struct RawKeys {

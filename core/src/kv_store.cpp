@@ -47,6 +47,12 @@ Outcome<Window> KvStore::window(SequenceId sequence, LayerIndex layer, Range ran
   return window;
 }
 
+Outcome<Copied> KvStore::read_raw(SequenceId sequence, LayerIndex layer, Range range, std::span<float>) const {
+  const auto held = extent(sequence, layer);
+  if (!held) return as_operation(held.refusal(), Operation::read);
+  return refuse(Operation::read, RefusalCode::unsupported, range, *held);
+}
+
 Outcome<Done> KvStore::still_valid(const Window& window) const {
   const auto held = extent(window.sequence, window.layer);
   if (!held) return as_operation(held.refusal(), Operation::attend);

@@ -58,6 +58,10 @@ class SlotStore : public KvStore {
   [[nodiscard]] Outcome<Done> may_append(SequenceId sequence, LayerIndex layer, std::uint32_t count) const noexcept {
     return extents_.may_append(sequence, layer, count);
   }
+  [[nodiscard]] Outcome<Done> may_see(SequenceId sequence, LayerIndex layer, Range range,
+                                      trace::Operation operation) const noexcept {
+    return extents_.may_see(sequence, layer, range, operation);
+  }
   /// The K row in a slot of a place.
   [[nodiscard]] std::byte* k_row(const Place& place, Slot slot) noexcept;
   /// Moves rows inside a layer and remembers it for the report.

@@ -1,5 +1,6 @@
 // The decoder against digests that another engine published, and its paths against each other.
 #include "kvwitness/core/decoder/decoder.hpp"
+#include "kvwitness/core/decoder/forward.hpp"
 #include "kvwitness/core/decoder/golden_math.hpp"
 
 #include <openssl/evp.h>
@@ -133,6 +134,15 @@ BOOST_DATA_TEST_CASE(logits_and_keys_meet_the_goldens, data::make(kGoldens) * da
   BOOST_TEST(sha256(logits).substr(0, 32) == expected.logits);
   std::vector<float> keys = cache.keys(0);
   keys.insert(keys.end(), cache.keys(1).begin(), cache.keys(1).end());
+  BOOST_TEST(sha256(keys).substr(0, 32) == expected.keys);
+}
+
+BOOST_DATA_TEST_CASE(the_whole_sequence_meets_the_goldens, data::make(kGoldens), expected) {
+  const DecoderConfig config = golden_decoder(window_of(expected.window));
+  const Forward whole = forward(config, seeded_weights(config), kPrompt);
+  BOOST_TEST(sha256(std::span(whole.logits).last(config.vocab)).substr(0, 32) == expected.logits);
+  std::vector<float> keys = whole.layers[0].k;
+  keys.insert(keys.end(), whole.layers[1].k.begin(), whole.layers[1].k.end());
   BOOST_TEST(sha256(keys).substr(0, 32) == expected.keys);
 }
 

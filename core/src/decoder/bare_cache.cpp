@@ -51,7 +51,9 @@ Position BareCache::next_position(SequenceId sequence) const {
 }
 
 Outcome<Done> BareCache::append(SequenceId sequence, LayerIndex layer, const DecoderRows& rows) {
-  const auto kept = store_.append(sequence, layer, {rows.k.data(), rows.v.data(), rows.count});
+  RowsIn given{rows.k.data(), rows.v.data(), rows.count};
+  given.k_raw = rows.k_raw.data();
+  const auto kept = store_.append(sequence, layer, given);
   if (!kept) return kept.refusal();
   return Done{};
 }

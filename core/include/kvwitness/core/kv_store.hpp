@@ -147,6 +147,9 @@ class KvStore {
 
   /// Copies rows out in the store's formats. Refuses as `window` does; `no_memory` where `out` is too small.
   virtual Outcome<Copied> read(SequenceId sequence, LayerIndex layer, Range range, const RowsOut& out) const = 0;
+  /// Copies the keys before rotation, as `RowsIn::k_raw` gave them: count * kv_heads * head_dim values. The default, for
+  /// stores that keep none: refused `unsupported`. Otherwise as `read`.
+  virtual Outcome<Copied> read_raw(SequenceId sequence, LayerIndex layer, Range range, std::span<float> k_raw) const;
 
   /// Refuses `stale` exactly when one of the window's slots was rewritten, moved or freed since it was opened. The
   /// default, for copied windows: when one of its positions is no longer held, or the layer ends before the end that it

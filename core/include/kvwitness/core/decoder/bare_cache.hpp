@@ -9,8 +9,8 @@
 
 namespace kvwitness::core {
 
-/// Keeps K as rotated and V in a store of f32 rows; rows before rotation are not kept. Nothing is allocated after
-/// construction. The store outlives it and may be edited between two tokens. Not thread-safe.
+/// Gives K as rotated, K before rotation and V to a store of f32 rows. Nothing is allocated after construction. The
+/// store outlives it and may be edited between two tokens. Not thread-safe.
 class BareCache final : public DecoderCache {
  public:
   /// `queries_max`: most queries in one `attend`, and most drafts beside them. Throws trace::Error where the store's
