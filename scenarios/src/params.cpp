@@ -116,8 +116,8 @@ Matrix expand_params(const Node* params, const std::map<std::string, std::string
     require_distinct(matrix.choices, value);
   } else {
     std::ranges::stable_sort(matrix.choices, {}, variant_of);
-    const auto rest = std::ranges::unique(matrix.choices, {}, variant_of);
-    matrix.choices.erase(rest.begin(), rest.end());
+    const auto is_same = [](const Choice& a, const Choice& b) { return variant_of(a) == variant_of(b); };
+    matrix.choices.erase(std::unique(matrix.choices.begin(), matrix.choices.end(), is_same), matrix.choices.end());
   }
   return matrix;
 }

@@ -85,6 +85,14 @@ BOOST_AUTO_TEST_CASE(every_step_ends_and_every_view_is_closed) {
   BOOST_TEST(!open.empty());
   for (const auto& [event, closed] : run.all<trace::WindowClosed>()) BOOST_TEST(open.erase(closed.view) == 1U);
   BOOST_TEST(open.empty());
+  // A label used again gives its window back then, and what is held to the end is given back before the stores go.
+  const auto closed = run.all<trace::WindowClosed>();
+  const std::size_t window_again = index_of(run, trace::EventType::StepEnd, 2);
+  const auto closed_by = [&](std::size_t at) {
+    return std::ranges::count_if(closed, [&](const auto& pair) { return pair.first.number < at; });
+  };
+  BOOST_TEST(closed_by(window_again) == 2 * 2 + 2 * 2);  // of the prefill, stores times layers; the first window held
+  BOOST_TEST(closed_by(index_of(run, trace::EventType::Reported)) == static_cast<std::ptrdiff_t>(closed.size()));
 }
 
 BOOST_AUTO_TEST_CASE(the_same_seed_gives_the_same_digest_and_another_one_another) {
@@ -302,6 +310,12 @@ BOOST_AUTO_TEST_CASE(a_small_bus_loses_nothing) {
   const RecordedRun small = record(which, "ring", 64);
   BOOST_TEST(small.all<trace::RunEnd>().at(0).second.dropped == 0U);
   BOOST_TEST(small.count<trace::EventsDropped>() == 0U);
+  for (const std::size_t capacity : {300U, 400U, 500U}) {
+    const RecordedRun tight = record(which, "ring", capacity);
+    BOOST_TEST(tight.count<trace::EventsDropped>() == 0U);
+    BOOST_TEST(tight.all<trace::RunEnd>().at(0).second.digest ==
+               record(which, "ring", 8192).all<trace::RunEnd>().at(0).second.digest);
+  }
   // What is missing is only the region of the whole token, which does not fit into the buffer.
   BOOST_TEST(small.events.size() + 9 == record(which, "ring", 8192).events.size());
 }
@@ -324,6 +338,28 @@ BOOST_AUTO_TEST_CASE(claims_name_the_kinds_and_the_command_that_runs_the_case_ag
       static_cast<void>(resolved_claims(parse_script(text, "a.jsonc", load).cases.at(0), registry, options)),
       trace::Error,
       [](const trace::Error& error) { return std::string(error.what()).find("'ring'") != std::string::npos; });
+}
+
+BOOST_AUTO_TEST_CASE(the_caller_hears_how_far_the_run_is) {
+  const std::string text =
+      R"({"version": 1, "id": "a", "model": {"layers": 1, "q_heads": 1, "kv_heads": 1, "head_dim": 4},
+      "stores": {"a": {"kind": "ring", "capacity": 4, "sequences": 2}, "b": {"kind": "ring", "capacity": 4, "sequences": 2}},
+      "steps": [{"op": "repeat", "count": 2, "steps": [{"op": "decode", "seq": [0, 1], "count": 5000, "attend_every": 5000}]}]})";
+  DriveOptions options;
+  std::vector<std::uint64_t> done;
+  std::set<std::uint64_t> totals;
+  options.progress = [&](std::uint64_t now, std::uint64_t total) {
+    done.push_back(now);
+    totals.insert(total);
+  };
+  trace::NameTable names;
+  trace::Bus bus(names);
+  const StoreRegistry registry = product_stores();
+  const Case which = parse_script(text, "a.jsonc", {}).cases.at(0);
+  drive(which, resolved_claims(which, registry, options), registry, bus, options);
+  BOOST_TEST(totals == std::set<std::uint64_t>{2 * 2 * 2 * 5000}, boost::test_tools::per_element());
+  BOOST_TEST(done.size() >= 2U);
+  BOOST_TEST(std::ranges::is_sorted(done));
 }
 
 BOOST_AUTO_TEST_CASE(sliding_is_what_the_kind_can_unless_the_script_says) {

@@ -39,7 +39,8 @@ struct RecordedRun {
   DriveOptions options;
   options.sut = sut;
   trace::NameTable names;
-  trace::Bus bus(names, {.capacity = bus_capacity, .batch = 64});
+  // Handing out only when it must shows where room was not reserved.
+  trace::Bus bus(names, {.capacity = bus_capacity, .batch = bus_capacity});
   trace::Recorder recorder;
   bus.subscribe(recorder);
   RecordedRun run;

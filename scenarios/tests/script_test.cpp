@@ -217,6 +217,8 @@ BOOST_AUTO_TEST_CASE(parameters_are_checked_both_ways) {
   expect_error(R"("params": {"tokens": 4}, "steps": [{"op": "decode", "count": "${token}"}])", R"("${token}")",
                "did you mean 'tokens'?");
   expect_error(R"("params": {"tokens": 4})", R"({"tokens")", "nothing uses 'tokens'");
+  // A value is wrong where it is used: the same one may be right elsewhere.
+  expect_error(R"("params": {"n": 0}, "steps": [{"op": "decode", "count": "${n}"}])", R"("${n}")", "0 is not in 1 ..");
   expect_error(R"("params": {"a": {}})", "{}", "scalar");
   expect_error(R"("title": "${t}", "steps": [{"op": "decode", "count": "${t}"}])", R"("${t}"}])", "no parameter 't'");
 }

@@ -93,7 +93,19 @@ BOOST_AUTO_TEST_CASE(bad_lines_are_told_with_their_number) {
 
 BOOST_AUTO_TEST_CASE(a_bad_line_is_told_before_anything_runs) {
   const TextFile file("late.csv", "ContextTokens,GeneratedTokens\n1,2\nbad,2\n");
-  BOOST_CHECK_THROW(static_cast<void>(replay(file.path(), kRing, "")), trace::Error);
+  const std::string text =
+      R"({"version": 1, "id": "a", "model": {"layers": 1, "q_heads": 1, "kv_heads": 1, "head_dim": 4}, "stores": {"sut": )" +
+      kRing + R"(}, "steps": [{"op": "append"}, {"op": "workload", "file": ")" + file.path().string() + "\"}]}";
+  const Case which = parse_script(text, "a.jsonc", {}).cases.at(0);
+  const StoreRegistry registry = product_stores();
+  trace::NameTable names;
+  trace::Bus bus(names);
+  trace::Recorder recorder;
+  bus.subscribe(recorder);
+  BOOST_CHECK_EXCEPTION(drive(which, resolved_claims(which, registry, {}), registry, bus, {}), trace::Error,
+                        [](const trace::Error& error) { return error.location().line == 3U; });
+  bus.flush();
+  BOOST_TEST(recorder.events().empty());
 }
 
 /// Counted here from the file's text, not by the reader.
