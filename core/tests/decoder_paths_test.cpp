@@ -111,6 +111,7 @@ class Textbook {
   std::size_t position_ = 0;
 };
 
+/// Prerequisite of the last suite; a build without the probe (sanitizers) skips it and says why.
 boost::test_tools::assertion_result probe_measures(boost::unit_test::test_unit_id) {
   boost::test_tools::assertion_result result(trace::probe_state() == trace::ProbeState::measuring);
   result.message() << trace::probe_state_text();
@@ -223,23 +224,6 @@ BOOST_DATA_TEST_CASE(a_window_matters_exactly_from_its_width_on, data::make({Ari
   }
 }
 
-BOOST_DATA_TEST_CASE(nothing_is_allocated_a_token,
-                     data::make({Arithmetic::golden, Arithmetic::q8}) * data::make({1U, 4U}), arithmetic, users) {
-  if (!probe_measures(0)) return;
-  const DecoderConfig config = golden_decoder({4, true});
-  Decoder decoder(config, seeded_weights(config), users, arithmetic);
-  const auto ring = make_ring_store(store_config(config, 8, true, users));
-  BareCache cache(*ring, users);
-  const std::vector<SequenceId> all{0, 1, 2, 3};
-  std::vector<float> logits(users * config.vocab);
-  const std::vector<Token> tokens(users, 3);
-  const trace::ProbeRegion region;
-  for (int step = 0; step < 100; ++step) (void)decoder.feed_batch(cache, std::span(all).first(users), tokens, logits);
-  BOOST_TEST(region.seen().allocations == 0U);
-  BOOST_TEST(cache.next_position(0) == 100U);
-  BOOST_TEST(cache.last_visited().visited == 4U);
-}
-
 BOOST_AUTO_TEST_CASE(a_refusal_of_the_store_ends_the_step) {
   const DecoderConfig config = shaped({0, 0});
   Decoder decoder(config, seeded_weights(config), 4);
@@ -256,6 +240,26 @@ BOOST_AUTO_TEST_CASE(a_refusal_of_the_store_ends_the_step) {
   SequenceId refused = 7;
   BOOST_TEST((decoder.feed_batch(cache, both, std::span(tokens).first(2), two, &refused).code() == RefusalCode::full));
   BOOST_TEST(refused == 1U);
+}
+
+BOOST_AUTO_TEST_SUITE_END()
+
+BOOST_AUTO_TEST_SUITE(decoder_allocations, *boost::unit_test::precondition(probe_measures))
+
+BOOST_DATA_TEST_CASE(nothing_is_allocated_a_token,
+                     data::make({Arithmetic::golden, Arithmetic::q8}) * data::make({1U, 4U}), arithmetic, users) {
+  const DecoderConfig config = golden_decoder({4, true});
+  Decoder decoder(config, seeded_weights(config), users, arithmetic);
+  const auto ring = make_ring_store(store_config(config, 8, true, users));
+  BareCache cache(*ring, users);
+  const std::vector<SequenceId> all{0, 1, 2, 3};
+  std::vector<float> logits(users * config.vocab);
+  const std::vector<Token> tokens(users, 3);
+  const trace::ProbeRegion region;
+  for (int step = 0; step < 100; ++step) (void)decoder.feed_batch(cache, std::span(all).first(users), tokens, logits);
+  BOOST_TEST(region.seen().allocations == 0U);
+  BOOST_TEST(cache.next_position(0) == 100U);
+  BOOST_TEST(cache.last_visited().visited == 4U);
 }
 
 BOOST_AUTO_TEST_SUITE_END()

@@ -23,8 +23,9 @@ StoreConfig valid_config() {
 }
 
 /// What `build` says about a valid configuration after `spoil`; empty where it accepts it.
-std::string complaint(const std::function<void(StoreConfig&)>& spoil,
-                      const std::function<void(const StoreConfig&)>& build = validate) {
+std::string complaint(
+    const std::function<void(StoreConfig&)>& spoil,
+    const std::function<void(const StoreConfig&)>& build = [](const StoreConfig& c) { validate(c); }) {
   StoreConfig config = valid_config();
   spoil(config);
   try {
