@@ -1,5 +1,6 @@
 #include "kvwitness/core/attention.hpp"
 
+#include "kvwitness/core/decoder/golden_attention.hpp"
 #include "kvwitness/trace/assert.hpp"
 
 #include <algorithm>
@@ -141,7 +142,10 @@ Range AttentionPath::key_range(LayerIndex, WindowSize window, Position first, st
 
 void AttentionPath::attend(LayerIndex, const AttentionInput& input, std::span<const Run> runs, std::span<float> out,
                            std::span<Visited> visited) const noexcept {
-  attend_online(input, runs, out, visited);
+  if (input.two_pass != nullptr)
+    attend_golden(input, input.two_pass->extra, runs, input.two_pass->scores, out, visited);
+  else
+    attend_online(input, runs, out, visited);
 }
 
 }  // namespace kvwitness::core

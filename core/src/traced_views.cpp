@@ -266,7 +266,7 @@ Outcome<Done> TracedStore::attend(trace::ViewId id, const AttentionInput& input,
   });
   if (!attended) return refused(call, attended.refusal());
   if (view.changes != changes_) tell_runs(view);
-  tell_attention(call, view.gathered, path.kernel(), out, row);
+  tell_attention(call, view.gathered, path.kernel(input), out, row);
   end(call, RefusalCode::none);
   return Done{};
 }

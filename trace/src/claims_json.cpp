@@ -32,16 +32,16 @@ std::string hex64(std::uint64_t value) {
 }
 
 double finite(double value, const char* key) {
-  if (!std::isfinite(value)) throw Error(std::string("claims: tolerance.") + key + " is not a finite number");
+  if (!std::isfinite(value)) throw Error(std::string("claims: ") + key + " is not a finite number");
   return value;
 }
 
 ordered_json to_json(const Tolerance& tolerance) {
   return {{"by", to_text(tolerance.by)},
-          {"abs", finite(tolerance.abs, "abs")},
-          {"rel", finite(tolerance.rel, "rel")},
+          {"abs", finite(tolerance.abs, "tolerance.abs")},
+          {"rel", finite(tolerance.rel, "tolerance.rel")},
           {"max_ulp", tolerance.max_ulp},
-          {"cosine_min", finite(tolerance.cosine_min, "cosine_min")},
+          {"cosine_min", finite(tolerance.cosine_min, "tolerance.cosine_min")},
           {"nan_equal", tolerance.nan_equal}};
 }
 
@@ -51,6 +51,11 @@ ordered_json to_json(const RuleRequest& rule) {
   if (!rule.right.empty()) out["right"] = rule.right;
   if (!rule.store.empty()) out["store"] = rule.store;
   if (rule.tolerance != Tolerance{}) out["tolerance"] = to_json(rule.tolerance);
+  if (rule.from_ordinal != 0) out["from_ordinal"] = rule.from_ordinal;
+  if (rule.to_ordinal != kNoPosition) out["to_ordinal"] = rule.to_ordinal;
+  if (!rule.sha256.empty()) out["sha256"] = rule.sha256;
+  if (rule.all_rows) out["all_rows"] = true;
+  if (rule.margin != 0) out["margin"] = finite(rule.margin, "margin");
   if (rule.step != 0) out["step"] = rule.step;
   if (rule.at_step) out["at_step"] = true;
   return out;
@@ -150,6 +155,11 @@ RuleRequest rule_from(const json& value, const std::string& at) {
   object.get("right", out.right);
   object.get("store", out.store);
   if (const json* tolerance = object.take("tolerance")) out.tolerance = tolerance_from(*tolerance, at + ".tolerance");
+  object.get("from_ordinal", out.from_ordinal);
+  object.get("to_ordinal", out.to_ordinal);
+  object.get("sha256", out.sha256);
+  object.get("all_rows", out.all_rows);
+  object.get("margin", out.margin);
   object.get("step", out.step);
   object.get("at_step", out.at_step);
   object.finish();

@@ -129,6 +129,11 @@ Json rule_schema() {
                         {"right", text()},
                         {"store", text()},
                         {"tolerance", tolerance_schema()},
+                        {"from_ordinal", u32()},
+                        {"to_ordinal", u32()},
+                        {"sha256", text()},
+                        {"all_rows", boolean()},
+                        {"margin", {{"type", "number"}}},
                         {"step", u32()},
                         {"at_step", boolean()}},
                        {"rule"});

@@ -251,7 +251,9 @@ RuleVerdict Judge::State::rule_verdict(const Seat& seat, const Moment& at_end) c
   }
   if (!seat.request.store.empty()) add_note(verdict.note, fmt::format("store {}", seat.request.store));
   if (!seat.request.left.empty())
-    add_note(verdict.note, fmt::format("{} and {}", seat.request.left, seat.request.right));
+    add_note(verdict.note, seat.request.right.empty()
+                               ? seat.request.left
+                               : fmt::format("{} and {}", seat.request.left, seat.request.right));
   return verdict;
 }
 

@@ -12,7 +12,8 @@ constexpr std::uint64_t kRowElementsMax = std::uint64_t{1} << 20;
 
 void OutputRows::on(const trace::TensorRecorded& recorded, const Event& event) {
   is_open_ = false;
-  if (recorded.role != trace::Plane::out) return;
+  // Outputs of no layer are a model's logits: no attention gives them alone.
+  if (recorded.role != trace::Plane::out || event.layer == trace::kNoLayer) return;
   const AttendCall* call = calls_.last(event.store);
   const bool is_its_answer = call != nullptr && call->sequence == event.sequence && call->layer == event.layer &&
                              call->queries.contains(recorded.position);

@@ -1,19 +1,14 @@
 #include "compare.hpp"
-#include "kvwitness/trace/names.hpp"
 #include "rules/calls.hpp"
 #include "rules/rules.hpp"
+#include "rules/told_rows.hpp"
 
 #include <fmt/format.h>
 
-#include <algorithm>
 #include <cstddef>
-#include <deque>
-#include <map>
 #include <optional>
 #include <string>
-#include <tuple>
 #include <utility>
-#include <vector>
 
 namespace kvwitness::verify {
 namespace {
@@ -26,7 +21,8 @@ constexpr RuleInfo kInfo{
     .says = "Two ways to the same tokens give the same outputs, row by row, within the tolerance asked for.",
     .formula =
         "the nth row of the left label with (sequence, layer, ordinal) = the nth of the right one with the same key, "
-        "and every row has its partner; or, of a step that compares stores: positions and digests of all rows "
+        "and every row has its partner, for the ordinals asked for; or, of a step that compares stores: positions and "
+        "digests of all rows "
         "that the left one holds = the right one's, for each sequence and layer",
     .witness = "a pair of rows, or of states",
     .faults =
@@ -38,78 +34,34 @@ constexpr RuleInfo kInfo{
     .standing = false,
 };
 
-enum class Side { left, right };
-
-struct OutputRow {
-  Event event;
-  trace::TensorRecorded recorded{};
-  std::vector<float> values;
-  [[nodiscard]] bool has_values() const noexcept { return recorded.elements > 0 && values.size() == recorded.elements; }
-};
-
 struct State {
   Event event;
   trace::StateDigest digest{};
 };
 
-/// Things of two sides that wait for their partners; first come, first paired.
-template <class Key, class T>
-class Pairs {
- public:
-  /// The one that waited longest on the other side, if any; else `item` waits.
-  std::optional<T> meet(Side side, const Key& key, T&& item) {
-    std::deque<std::pair<Side, T>>& queue = waiting_[key];
-    if (queue.empty() || queue.front().first == side) {
-      queue.emplace_back(side, std::move(item));
-      ++size_;
-      return std::nullopt;
-    }
-    T partner = std::move(queue.front().second);
-    queue.pop_front();
-    --size_;
-    if (queue.empty()) waiting_.erase(key);
-    return partner;
-  }
-  [[nodiscard]] std::size_t size() const noexcept { return size_; }
-  template <class F>
-  void for_each(F&& f) const {
-    for (const auto& [key, queue] : waiting_) {
-      for (const auto& [side, item] : queue) f(side, item);
-    }
-  }
-
- private:
-  std::map<Key, std::deque<std::pair<Side, T>>> waiting_;
-  std::size_t size_ = 0;
-};
-
 class SameOutput final : public RuleChecker<SameOutput, kInfo, Reads> {
  public:
-  SameOutput(const trace::RuleRequest& request, const trace::Claims& /*claims*/)
-      : request_(request), left_(trace::hash_name(request.left)), right_(trace::hash_name(request.right)) {}
+  SameOutput(const trace::RuleRequest& request, const trace::Claims& /*claims*/) : request_(request), rows_(request) {}
 
   void on(const trace::TensorRecorded& recorded, const Event& event, const Moment& moment) {
-    settle(moment);
-    const bool is_ours =
-        !request_.at_step && recorded.label != 0 && (recorded.label == left_ || recorded.label == right_);
-    if (is_ours) open_ = OutputRow{event, recorded, {}};
+    if (!request_.at_step) judge(rows_.on(recorded, event), moment);
   }
-
-  void on(const trace::TensorValues& values, const Event& /*event*/, const Moment& /*moment*/) {
-    if (!open_ || values.tensor != open_->recorded.tensor || values.offset != open_->values.size()) return;
-    const std::size_t count =
-        std::min<std::size_t>(std::size(values.values), open_->recorded.elements - open_->values.size());
-    for (std::size_t i = 0; i < count; ++i) open_->values.push_back(trace::from_bits(values.values[i]));
+  void on(const trace::TensorValues& values, const Event& /*event*/, const Moment& moment) {
+    judge(rows_.on(values), moment);
   }
-
-  void on(const trace::StepEnd& /*step*/, const Event& /*event*/, const Moment& moment) { settle(moment); }
+  void on(const trace::StepEnd& /*step*/, const Event& /*event*/, const Moment& moment) {
+    judge(rows_.settle(), moment);
+  }
 
   void on(const trace::StateDigest& state, const Event& event, const Moment& moment) {
     const bool is_left = state.reason == trace::DigestReason::compare_left;
     if (!request_.at_step || state.step != request_.step) return;
     if (!is_left && state.reason != trace::DigestReason::compare_right) return;
     const Side side = is_left ? Side::left : Side::right;
-    if (states_.size() >= kWaitingMax) return overflow();
+    if (states_.size() >= kStatesMax) {
+      ++not_told_;
+      return;
+    }
     const auto partner = states_.meet(side, {event.sequence, event.layer}, {event, state});
     if (!partner) return;
     const State here{event, state};
@@ -118,39 +70,20 @@ class SameOutput final : public RuleChecker<SameOutput, kInfo, Reads> {
   }
 
  private:
-  static constexpr std::size_t kWaitingMax = std::size_t{1} << 20;
-  static constexpr std::size_t kValuesMax = std::size_t{1} << 25;
+  static constexpr std::size_t kStatesMax = std::size_t{1} << 20;
 
-  /// The row that was open has all its values now, or never will.
-  void settle(const Moment& moment) {
-    if (!open_) return;
-    OutputRow row = std::exchange(open_, std::nullopt).value();
-    const Side side = row.recorded.label == left_ ? Side::left : Side::right;
-    const Event event = row.event;
-    const Key key{event.sequence, event.layer, row.recorded.ordinal};
-    if (rows_.size() >= kWaitingMax || values_waiting_ + row.values.size() > kValuesMax) return overflow();
-    OutputRow here = row;
-    const auto partner = rows_.meet(side, key, std::move(row));
-    if (!partner) {
-      values_waiting_ += here.values.size();
-      return;
-    }
-    values_waiting_ -= partner->values.size();
+  void judge(const std::optional<RowPair>& pair, const Moment& moment) {
+    if (!pair) return;
     meet();
-    compare(side == Side::left ? here : *partner, side == Side::left ? *partner : here, event, moment);
-  }
-
-  void compare(const OutputRow& left, const OutputRow& right, const Event& event, const Moment& moment) {
-    const std::optional<std::string> found = difference_of(left, right);
+    const std::optional<std::string> found = difference_of(pair->left, pair->right);
     if (!found) return;
-    const std::uint64_t cause = event.number == left.event.number ? right.event.number : left.event.number;
-    violate(event, moment,
+    violate(pair->later().event, moment,
             fmt::format("{} and {} equal (by {}), ordinal {}", request_.left, request_.right,
-                        to_text(request_.tolerance.by), left.recorded.ordinal),
-            *found, cause);
+                        to_text(request_.tolerance.by), pair->left.recorded.ordinal),
+            *found, pair->earlier().event.number);
   }
 
-  std::optional<std::string> difference_of(const OutputRow& left, const OutputRow& right) {
+  std::optional<std::string> difference_of(const ToldRow& left, const ToldRow& right) {
     if (left.recorded.elements != right.recorded.elements)
       return fmt::format("{} elements and {}", left.recorded.elements, right.recorded.elements);
     if (left.has_values() && right.has_values()) return difference(left.values, right.values, request_.tolerance);
@@ -190,10 +123,9 @@ class SameOutput final : public RuleChecker<SameOutput, kInfo, Reads> {
     return true;
   }
 
-  void overflow() noexcept { ++not_told_; }
-
   void on_end(const Moment& moment, RuleVerdict& verdict) override {
-    settle(moment);
+    judge(rows_.settle(), moment);
+    not_told_ += rows_.dropped();
     if (not_told_ != 0)
       make_inconclusive(verdict,
                         fmt::format("{} rows or states could not be compared: values or digests were not told, or "
@@ -207,18 +139,13 @@ class SameOutput final : public RuleChecker<SameOutput, kInfo, Reads> {
       violate(item.event, moment, fmt::format("a partner in {}", there),
               fmt::format("a row of {} that has none", here));
     };
-    rows_.for_each(unpaired);
+    rows_.for_each_alone(unpaired);
     states_.for_each(unpaired);
   }
 
-  using Key = std::tuple<SequenceId, LayerIndex, std::uint32_t>;
   trace::RuleRequest request_;
-  trace::NameHash left_;
-  trace::NameHash right_;
-  std::optional<OutputRow> open_;
-  Pairs<Key, OutputRow> rows_;
+  RowPairs rows_;
   Pairs<std::pair<SequenceId, LayerIndex>, State> states_;
-  std::size_t values_waiting_ = 0;
   std::uint64_t not_told_ = 0;
 };
 

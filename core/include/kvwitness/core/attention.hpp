@@ -10,6 +10,8 @@
 
 namespace kvwitness::core {
 
+struct TwoPass;
+
 /// Queries [count][q_heads * head_dim] at positions first, first+1, ...; each sees [window_low(window, p), p].
 struct AttentionInput {
   std::span<const float> q;
@@ -20,7 +22,8 @@ struct AttentionInput {
   std::uint32_t kv_heads = 1;
   std::uint32_t head_dim = 1;
   float score_scale = 1;
-  float softcap = 0;  ///< cap * tanh(s / cap) where above 0
+  float softcap = 0;                  ///< cap * tanh(s / cap) where above 0
+  const TwoPass* two_pass = nullptr;  ///< asks a path for the golden arithmetic (decoder/golden_attention.hpp)
 };
 
 /// The keys that one query row visited: [first_key, last_key], as the kernel walked them.
@@ -50,9 +53,12 @@ class AttentionPath {
   /// Range of keys that queries [first, first+count) of `layer` need: from the first one's low bound to the last one.
   [[nodiscard]] virtual Range key_range(LayerIndex layer, WindowSize window, Position first,
                                         std::uint32_t count) const noexcept;
+  /// In the arithmetic that the input asks for.
   virtual void attend(LayerIndex layer, const AttentionInput& input, std::span<const Run> runs, std::span<float> out,
                       std::span<Visited> visited) const noexcept;
-  [[nodiscard]] virtual trace::KernelKind kernel() const noexcept { return trace::KernelKind::online; }
+  [[nodiscard]] virtual trace::KernelKind kernel(const AttentionInput& input) const noexcept {
+    return input.two_pass != nullptr ? trace::KernelKind::golden : trace::KernelKind::online;
+  }
 };
 
 }  // namespace kvwitness::core

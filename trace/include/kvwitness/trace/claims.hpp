@@ -30,10 +30,16 @@ struct Tolerance {
 /// A rule asked for, with what it needs to know.
 struct RuleRequest {
   std::string rule;  ///< stable rule id
-  std::string left;  ///< same-output: label of the tensors to compare ("sut.out")
+  std::string left;  ///< label of the tensors to compare ("sut.out"); golden-sha256: of the tensors to digest
   std::string right;
   std::string store;  ///< restricts the rule to one store; empty: all
   Tolerance tolerance;
+  /// Tensors whose ordinals lie in [from_ordinal, to_ordinal) are looked at.
+  std::uint32_t from_ordinal = 0;
+  std::uint32_t to_ordinal = kNoPosition;
+  std::string sha256;      ///< golden-sha256: the digest's first hex digits, in lower case
+  bool all_rows = false;   ///< golden-sha256: of all tensors, one after the other as told; else of the last one
+  double margin = 0;       ///< output-bound: by how much the best element exceeds the second one, at least
   std::uint32_t step = 0;  ///< step that asked (compare), where `at_step`
   bool at_step = false;
 

@@ -19,6 +19,13 @@ struct GoldenAttention {
   std::span<const Run> drafts;
 };
 
+/// What an AttentionPath needs to compute in the golden arithmetic; see AttentionInput::two_pass. Never owns.
+struct TwoPass {
+  GoldenAttention extra;
+  /// Scratch for as many values as the runs have rows: a path that loses the window sees them all.
+  std::span<float> scores;
+};
+
 /// Positions of a cache that queries need, ascending; either may be empty.
 struct CachedKeys {
   Range sinks;   ///< positional sinks that lie before the window
