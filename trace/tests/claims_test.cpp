@@ -31,6 +31,11 @@ Claims full_claims() {
   rule.right = "ref.out";
   rule.store = "sut";
   rule.tolerance = {Comparison::abs_rel, 1e-5, 0.1, 4, 0.999, true};
+  rule.from_ordinal = 5;
+  rule.to_ordinal = 9;
+  rule.sha256 = "43c506e65609a32d60d22a8dd8e982c6";
+  rule.all_rows = true;
+  rule.margin = 0.25;
   rule.step = 3;
   rule.at_step = true;
   RuleRequest plain;
