@@ -35,7 +35,9 @@ struct ListSequence {
 
 class ListModel {
  public:
-  explicit ListModel(const StoreConfig& config) : config_(config), sequences_(config.sequences) {
+  /// `renumbers`: what lies behind an evicted range takes its positions.
+  explicit ListModel(const StoreConfig& config, bool renumbers = false)
+      : config_(config), renumbers_(renumbers), sequences_(config.sequences) {
     for (ListSequence& sequence : sequences_) sequence.layers.resize(config.layers.size());
   }
 
@@ -94,6 +96,10 @@ class ListModel {
     if (on.due != 0 || from > to) return RefusalCode::out_of_order;
     if (to > on.layers[0].end()) return RefusalCode::future;
     if (from == to) return RefusalCode::none;
+    if (renumbers_) {
+      for (ListLayer& rows : on.layers) rows.tags.erase(rows.tags.begin() + from, rows.tags.begin() + to);
+      return RefusalCode::none;
+    }
     for (const ListLayer& rows : on.layers)
       if (from > rows.start) return RefusalCode::unsupported;
     for (ListLayer& rows : on.layers) rows.start = std::max(rows.start, to);
@@ -117,6 +123,7 @@ class ListModel {
   }
 
   StoreConfig config_;
+  bool renumbers_;
   std::vector<ListSequence> sequences_;
 };
 

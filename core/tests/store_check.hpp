@@ -1,6 +1,7 @@
 /// Compares a store with the list model, row by row.
 #pragma once
 
+#include "kvwitness/core/compact_store.hpp"
 #include "kvwitness/core/flat_store.hpp"
 #include "kvwitness/core/ring_store.hpp"
 #include "list_model.hpp"
@@ -93,6 +94,7 @@ inline bool holds_as_modelled(const KvStore& store, const ListModel& model) {
 }
 
 inline std::unique_ptr<KvStore> make(const std::string& kind, const StoreConfig& config) {
+  if (kind == "compact") return make_compact_store(config);
   return kind == "ring" ? make_ring_store(config) : make_flat_store(config);
 }
 

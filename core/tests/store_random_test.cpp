@@ -22,7 +22,7 @@ struct HeldView {
 class RandomRun {
  public:
   RandomRun(const std::string& kind, const StoreConfig& config, std::uint64_t seed)
-      : is_flat_(kind == "flat"), config_(config), store_(make(kind, config)), model_(config), random_(seed) {}
+      : kind_(kind), config_(config), store_(make(kind, config)), model_(config, kind == "compact"), random_(seed) {}
 
   void run(int operations) {
     for (int i = 0; i < operations; ++i) {
@@ -110,12 +110,17 @@ class RandomRun {
   void evict() {
     const SequenceId sequence = any_sequence();
     const std::int64_t start = model_.has(sequence) ? model_.layer(sequence, 0).start : 0;
-    const auto from = static_cast<Position>(below(4) == 0 ? start + below(3) : 0);
-    const auto to = static_cast<Position>(start + below(4));
+    auto from = static_cast<Position>(below(4) == 0 ? start + below(3) : 0);
+    auto to = static_cast<Position>(start + below(4));
+    if (kind_ == "compact") {
+      const std::int64_t end = model_.has(sequence) ? model_.layer(sequence, 0).end() : 2;
+      from = below(static_cast<std::uint32_t>(end) + 2);
+      to = from + below(4) - (from > 0 && below(8) == 0 ? 1 : 0);
+    }
     const std::int64_t before = start;
     expect(store_->evict(sequence, {from, to}).code(), model_.evict(sequence, from, to));
     // A flat store moves its survivors down: every row of every layer whose front went.
-    if (!is_flat_ || !model_.has(sequence) || model_.layer(sequence, 0).start == before) return;
+    if (kind_ != "flat" || !model_.has(sequence) || model_.layer(sequence, 0).start == before) return;
     for (HeldView& view : views_) view.was_moved = view.was_moved || view.sequence == sequence;
   }
 
@@ -139,7 +144,7 @@ class RandomRun {
     }
   }
 
-  bool is_flat_;
+  std::string kind_;
   StoreConfig config_;
   std::unique_ptr<KvStore> store_;
   ListModel model_;
@@ -179,6 +184,10 @@ BOOST_AUTO_TEST_CASE(ten_thousand_operations_on_a_ring_with_a_layer_that_fills_u
 
 BOOST_AUTO_TEST_CASE(ten_thousand_operations_on_a_flat_store) {
   for (const std::uint64_t seed : {5U, 6U}) RandomRun("flat", mixed(false), seed).run(10000);
+}
+
+BOOST_AUTO_TEST_CASE(ten_thousand_operations_on_a_compact_store) {
+  for (const std::uint64_t seed : {7U, 8U}) RandomRun("compact", mixed(false), seed).run(10000);
 }
 
 BOOST_AUTO_TEST_SUITE_END()

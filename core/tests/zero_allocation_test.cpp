@@ -29,7 +29,7 @@ class Sink final : public trace::Subscriber {
 BOOST_AUTO_TEST_SUITE(zero_allocation, *boost::unit_test::precondition(probe_measures))
 
 BOOST_AUTO_TEST_CASE(stores_and_kernel) {
-  for (const std::string kind : {"ring", "flat"}) {
+  for (const std::string kind : {"ring", "flat", "compact"}) {
     const auto store = make(kind, config_of(2, small_layer(kind == "ring" ? 8 : kTokens, {8, true}, kind == "ring")));
     const TaggedRows rows({1});
     WindowScratch scratch(2, 0);
@@ -89,6 +89,30 @@ BOOST_AUTO_TEST_CASE(the_seam) {
   bus.flush();
   BOOST_TEST(seen.allocations == 0U);
   BOOST_TEST(sink.seen > kTokens * 2 * 20);
+  bus.unsubscribe(sink);
+}
+
+BOOST_AUTO_TEST_CASE(evictions_that_move_and_rotate) {
+  Sink sink;
+  trace::NameTable names;
+  trace::Bus bus(names);
+  bus.subscribe(sink);
+  LayerGeometry layer = small_layer(16, {8, true}, false);
+  layer.rope.emplace();
+  const auto store = make_compact_store(config_of(2, layer));
+  TracedStore traced(*store, bus, 0, {});
+  const TaggedRows tagged({1});
+  RowsIn rows = tagged.rows();
+  rows.k_raw = rows.k;
+  const trace::ProbeRegion region;
+  for (Position token = 0; token < kTokens; ++token) {
+    for (LayerIndex i = 0; i < 2; ++i) (void)traced.append(0, i, rows);
+    if (token >= 7 && token % 4 == 3) (void)traced.evict(0, {1, 5});
+  }
+  const trace::ProbeReading seen = region.seen();
+  bus.flush();
+  BOOST_TEST(seen.allocations == 0U);
+  BOOST_TEST(sink.seen > kTokens * 2 * 4);
   bus.unsubscribe(sink);
 }
 

@@ -33,9 +33,7 @@ struct HeldWindow {
 class StepWriter {
  public:
   StepWriter(Dice& dice, const core::StoreConfig& config, const GeneratorOptions& options)
-      : dice_(&dice),
-        options_(options),
-        model_(config, (options.capabilities & static_cast<std::uint64_t>(Capability::ring)) == 0) {
+      : dice_(&dice), options_(options), model_(config, survivors()) {
     for (const Kind& kind : kinds()) {
       if (can(kind) && (kind.always || !dice.one_in(3))) swarm_.push_back(&kind);
     }
@@ -65,7 +63,16 @@ class StepWriter {
     return (options_.capabilities & static_cast<std::uint64_t>(capability)) != 0;
   }
   [[nodiscard]] bool can(const Kind& kind) const noexcept {
-    return (!kind.refused || options_.with_refusals) && (!kind.needs || can(*kind.needs));
+    const bool evicts = kind.needs == Capability::front_evict && can(Capability::middle_evict);
+    return (!kind.refused || options_.with_refusals) && (!kind.needs || can(*kind.needs) || evicts);
+  }
+  /// Layers that slide have no way to be renumbered.
+  [[nodiscard]] bool renumbers() const noexcept {
+    return can(Capability::renumbers) && can(Capability::middle_evict) && !can(Capability::sliding);
+  }
+  [[nodiscard]] ListSurvivors survivors() const noexcept {
+    if (can(Capability::ring)) return ListSurvivors::stay;
+    return renumbers() ? ListSurvivors::renumbered : ListSurvivors::move;
   }
 
   void add(const std::string& members) { steps_.push_back("{" + members + "}"); }
@@ -118,7 +125,9 @@ class StepWriter {
   void release();
   void truncate();
   void evict();
+  void evict_middle();
   void trim();
+  void trim_with_slack();
   void clear();
 
   void refuse_append();
@@ -281,18 +290,40 @@ void StepWriter::truncate() {
 
 void StepWriter::evict() {
   const Position lowest = model_.lowest_start(id_);
+  if (renumbers() && !dice_->one_in(4)) return evict_middle();
   const Position to = dice_->one_in(4) ? end() : lowest + dice_->below(std::min(end() - lowest, 5U) + 1);
   add(fmt::format(R"({}, "to": {})", call("evict"), to));
-  model_.evict(id_, to);
+  model_.evict(id_, {0, to});
+}
+
+void StepWriter::evict_middle() {
+  const Position from = dice_->below(end() + 1);
+  const Position to = dice_->one_in(4) ? end() : from + dice_->below(std::min(end() - from, 5U) + 1);
+  add(fmt::format(R"({}, "from": {}, "to": {})", call("evict"), from, to));
+  model_.evict(id_, {from, to});
 }
 
 void StepWriter::trim() {
   if (end() == 0) return;
+  if (dice_->one_in(3)) return trim_with_slack();
   Position to = end();
   for (LayerIndex layer = 0; layer < model_.config().layers.size(); ++layer)
     to = std::min(to, model_.keys_of(id_, layer, end() - 1, 1).from);
   add(call("trim"));
-  model_.evict(id_, to);
+  model_.evict(id_, {0, to});
+}
+
+/// Only when more is held than the widest window and the slack, and never while a layer sees everything.
+void StepWriter::trim_with_slack() {
+  const std::uint32_t slack = dice_->pick({0U, 1U, 4U});
+  add(fmt::format(R"({}, "slack": {})", call("trim"), slack));
+  std::uint32_t widest = 0;
+  for (const core::LayerGeometry& layer : model_.config().layers) {
+    if (!layer.window.limited && !layer.sliding) return;
+    widest = std::max(widest, layer.window.limited ? layer.window.keys : layer.capacity);
+  }
+  const Position from = model_.sequence(id_).evicted_to;
+  if (end() - from > widest + slack) model_.evict(id_, {from, end() - widest});
 }
 
 void StepWriter::clear() {

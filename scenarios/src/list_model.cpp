@@ -9,8 +9,8 @@ using trace::LayerIndex;
 using trace::Position;
 using trace::SequenceId;
 
-ListModel::ListModel(core::StoreConfig config, bool moves_on_evict)
-    : config_(std::move(config)), moves_on_evict_(moves_on_evict) {
+ListModel::ListModel(core::StoreConfig config, ListSurvivors survivors)
+    : config_(std::move(config)), survivors_(survivors) {
   ListSequence empty;
   empty.layers.resize(config_.layers.size());
   sequences_.assign(config_.sequences, empty);
@@ -97,15 +97,18 @@ void ListModel::truncate(SequenceId id, Position to) {
   }
 }
 
-void ListModel::evict(SequenceId id, Position to) {
+void ListModel::evict(SequenceId id, trace::Range range) {
   ListSequence& of = sequences_[id];
-  of.evicted_to = std::max(of.evicted_to, to);
+  const bool renumbers = survivors_ == ListSurvivors::renumbered;
+  if (!renumbers) of.evicted_to = std::max(of.evicted_to, range.to);
   for (ListLayer& held : of.layers) {
-    if (to <= held.start) continue;
-    held.rows.erase(held.rows.begin(), held.rows.begin() + (to - held.start));
-    held.start = to;
-    if (!moves_on_evict_) continue;
-    for (std::uint64_t& row : held.rows) row = next_row();
+    const Position from = std::max(range.from, held.start);
+    if (range.to <= from) continue;
+    const auto first = held.rows.begin() + (from - held.start);
+    const auto behind = held.rows.erase(first, first + (range.to - from));
+    if (!renumbers) held.start = range.to;
+    if (survivors_ == ListSurvivors::stay) continue;
+    std::for_each(behind, held.rows.end(), [&](std::uint64_t& row) { row = next_row(); });
   }
 }
 

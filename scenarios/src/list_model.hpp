@@ -32,10 +32,16 @@ struct ListView {
   std::vector<std::uint64_t> rows;
 };
 
+/// What becomes of the rows that an eviction leaves.
+enum class ListSurvivors : std::uint8_t {
+  stay,        ///< where they are (a ring)
+  move,        ///< down to the front
+  renumbered,  ///< those behind the evicted range move down and take its positions; layers do not slide
+};
+
 class ListModel {
  public:
-  /// `moves_on_evict`: survivors of an eviction move down (a store that is no ring).
-  ListModel(core::StoreConfig config, bool moves_on_evict);
+  ListModel(core::StoreConfig config, ListSurvivors survivors);
 
   [[nodiscard]] const core::StoreConfig& config() const noexcept { return config_; }
   [[nodiscard]] const ListSequence& sequence(trace::SequenceId id) const noexcept { return sequences_[id]; }
@@ -63,7 +69,7 @@ class ListModel {
   /// To every layer, in appends as long as is served.
   void append_all(trace::SequenceId id, std::uint32_t count);
   void truncate(trace::SequenceId id, trace::Position to);
-  void evict(trace::SequenceId id, trace::Position to);
+  void evict(trace::SequenceId id, trace::Range range);
   void clear(trace::SequenceId id);
 
   [[nodiscard]] ListView open(trace::SequenceId id, trace::LayerIndex layer, trace::Range range) const;
@@ -73,7 +79,7 @@ class ListModel {
   [[nodiscard]] std::uint64_t next_row() noexcept { return ++rows_; }
 
   core::StoreConfig config_;
-  bool moves_on_evict_;
+  ListSurvivors survivors_;
   std::vector<ListSequence> sequences_;
   std::uint64_t rows_ = 0;
 };

@@ -1,5 +1,6 @@
 #include "kvwitness/scenarios/registry.hpp"
 
+#include "kvwitness/core/compact_store.hpp"
 #include "kvwitness/core/flat_store.hpp"
 #include "kvwitness/core/ring_store.hpp"
 #include "kvwitness/trace/error.hpp"
@@ -34,6 +35,8 @@ StoreRegistry product_stores() {
                             core::make_ring_store));
   registry.add(
       correct_kind("flat", "slots filled from 0; refuses when full", core::flat_capabilities(), core::make_flat_store));
+  registry.add(correct_kind("compact", "evicts any range; what lay behind it is renumbered",
+                            core::compact_capabilities(), core::make_compact_store));
   return registry;
 }
 

@@ -13,7 +13,7 @@ using Keys = const std::string_view[];
 constexpr Keys kScript = {"$schema", "version", "id",     "title",   "tags",  "requires", "params",  "seed",
                           "model",   "stores",  "stream", "streams", "steps", "expect",   "witness", "budgets"};
 constexpr Keys kModel = {"layers", "q_heads", "kv_heads", "head_dim", "score_scale", "softcap"};
-constexpr Keys kStore = {"kind", "capacity", "window", "sliding", "sequences"};
+constexpr Keys kStore = {"kind", "capacity", "window", "sliding", "sequences", "rope"};
 constexpr Keys kStream = {"kind", "shape", "salt", "seed"};
 constexpr Keys kExpectation = {"refused"};
 constexpr Keys kRule = {"rule", "store", "left", "right", "by", "abs", "rel", "max_ulp", "cosine_min", "nan_equal"};
@@ -30,6 +30,7 @@ constexpr Keys kRelease = {"op", "id", "on", "seq", "using"};
 constexpr Keys kRead = {"op", "id", "on", "seq", "expect", "from", "to", "layer"};
 constexpr Keys kAttend = {"op", "id", "on", "seq", "expect", "using", "from", "count", "layer", "stream", "path", "as"};
 constexpr Keys kEvict = {"op", "id", "on", "seq", "expect", "from", "to", "count"};
+constexpr Keys kTrim = {"op", "id", "on", "seq", "expect", "slack"};
 constexpr Keys kTruncate = {"op", "id", "on", "seq", "expect", "to"};
 constexpr Keys kPlain = {"op", "id", "on", "seq", "expect"};
 constexpr Keys kCompare = {"op", "id", "seq", "left", "right"};
@@ -46,7 +47,7 @@ constexpr OperationKeys kOperations[] = {
     {Operation::read, {"read", kRead}},
     {Operation::attend, {"attend", kAttend}},
     {Operation::evict, {"evict", kEvict}},
-    {Operation::trim, {"trim", kPlain}},
+    {Operation::trim, {"trim", kTrim}},
     {Operation::truncate, {"truncate", kTruncate}},
     {Operation::clear, {"clear", kPlain}},
     {Operation::fork, {"fork", kPlain}},

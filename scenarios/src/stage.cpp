@@ -81,10 +81,11 @@ void Stage::size_rooms(const StageNeeds& needs) {
     }
     forward_bytes = std::max(forward_bytes, arena_bytes(store->config()));
   }
-  const std::uint64_t floats = 2 * (kv_elements * needs.rows_max + q_elements * needs.queries_max);
+  const std::uint64_t floats = 3 * kv_elements * needs.rows_max + 2 * q_elements * needs.queries_max;
   if (floats * sizeof(float) > kRoomBytesMax)
     throw trace::Error(fmt::format("the rows of one step take more than {} bytes; use smaller chunks", kRoomBytesMax));
   rooms_.k.resize(kv_elements * needs.rows_max);
+  rooms_.k_raw.resize(kv_elements * needs.rows_max);
   rooms_.v.resize(kv_elements * needs.rows_max);
   rooms_.q.resize(q_elements * needs.queries_max);
   rooms_.out.resize(q_elements * needs.queries_max);
@@ -127,6 +128,28 @@ core::RowsIn Stage::fill_rows(std::size_t stream, trace::LayerIndex layer, std::
     trace::fill_row(spec, {trace::Plane::v, layer, ordinal + i}, std::span(rooms_.v).subspan(at, elements));
   }
   return {rooms_.k.data(), rooms_.v.data(), count};
+}
+
+core::RowsIn Stage::rotated(core::RowsIn rows, std::uint32_t elements, core::Rope& rope,
+                            trace::Position first) noexcept {
+  std::copy_n(rows.k, std::size_t{elements} * rows.count, rooms_.k_raw.begin());
+  for (std::uint32_t i = 0; i < rows.count; ++i) {
+    const std::size_t at = std::size_t{i} * elements;
+    rope.set_position(first + i);
+    rope.rotate(std::span(rooms_.k_raw).subspan(at, elements), std::span(rooms_.k).subspan(at, elements));
+  }
+  rows.k_raw = rooms_.k_raw.data();
+  rows.rotated_to = first;
+  return rows;
+}
+
+void Stage::rotate_queries(std::uint32_t elements, core::Rope& rope, trace::Position first,
+                           std::uint32_t count) noexcept {
+  for (std::uint32_t i = 0; i < count; ++i) {
+    const std::span<float> q = std::span(rooms_.q).subspan(std::size_t{i} * elements, elements);
+    rope.set_position(first + i);
+    rope.rotate(q, q);
+  }
 }
 
 std::span<const float> Stage::fill_queries(std::size_t stream, trace::LayerIndex layer, std::uint32_t elements,

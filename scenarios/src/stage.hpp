@@ -30,6 +30,7 @@ struct StepSpan {
 /// Rows of one append, as the streams make them; valid until the next fill.
 struct RowRooms {
   std::vector<float> k;
+  std::vector<float> k_raw;
   std::vector<float> v;
   std::vector<float> q;
   std::vector<float> out;
@@ -68,6 +69,11 @@ class Stage {
   /// q rows of tokens [ordinal, ordinal+count).
   [[nodiscard]] std::span<const float> fill_queries(std::size_t stream, trace::LayerIndex layer, std::uint32_t elements,
                                                     std::uint32_t ordinal, std::uint32_t count) noexcept;
+  /// Rows that were filled, with their keys rotated to the positions from `first` on.
+  [[nodiscard]] core::RowsIn rotated(core::RowsIn rows, std::uint32_t elements, core::Rope& rope,
+                                     trace::Position first) noexcept;
+  /// Rotates the q rows that were filled to the positions from `first` on.
+  void rotate_queries(std::uint32_t elements, core::Rope& rope, trace::Position first, std::uint32_t count) noexcept;
   [[nodiscard]] core::Source source(std::size_t stream, std::uint32_t ordinal) const noexcept;
 
   [[nodiscard]] StepSpan begin_step(const Step& step, trace::Operation operation, const StoreRun& store,

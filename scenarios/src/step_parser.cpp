@@ -73,6 +73,9 @@ Step StepParser::parse_step(const Value& value) {
     case Operation::read: parse_range(step, fields); break;
     case Operation::attend: parse_attend(step, fields); break;
     case Operation::evict: parse_evict(step, fields); break;
+    case Operation::trim:
+      if (const auto slack = fields.find("slack")) step.slack = slack->count(kPositions);
+      break;
     case Operation::truncate: step.to = fields.get("to").count(kPositions); break;
     case Operation::compare: parse_compare(step, fields); break;
     case Operation::workload: parse_workload(step, fields); break;

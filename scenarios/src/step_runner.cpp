@@ -227,7 +227,11 @@ StepOutcome StepRunner::edit(const Step& step, StoreRun& store, const StepSpan& 
   };
   switch (step.operation) {
     case Operation::evict: return evict({step.from.value_or(0), step.to.value_or(0)});
-    case Operation::trim: return evict(unseen(store, sequence));
+    case Operation::trim: {
+      if (!step.slack) return evict(unseen(store, sequence));
+      const trace::Range range = store.beyond_slack(sequence, *step.slack);
+      return range.empty() ? StepOutcome::done : evict(range);
+    }
     case Operation::truncate: {
       stage_->expect(step, span, Operation::truncate, trace::kNoLayer);
       const auto done = store.traced().truncate(sequence, step.to.value_or(0));

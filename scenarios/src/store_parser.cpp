@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include <limits>
+#include <optional>
 
 namespace kvwitness::scenarios {
 namespace {
@@ -21,6 +22,14 @@ trace::WindowSize read_window(const Value& value) {
   if (value.kind() == NodeKind::integer && value.node().integer == 0)
     value.fail("0 is no window; null means full causal attention");
   return {value.count({1, trace::kNoPosition - 1}), true};
+}
+
+std::optional<core::RopeConfig> read_rope(const Value& value) {
+  if (value.kind() == NodeKind::null) return std::nullopt;
+  core::RopeConfig rope;
+  rope.theta = value.number();
+  if (!(rope.theta > 0)) value.fail("must be above 0; null means that keys are not rotated");
+  return rope;
 }
 
 float positive_number(const Value& value) {
@@ -57,7 +66,7 @@ void take_room(const core::StoreConfig& config, const Value& where, Room& room) 
     where.fail(fmt::format("the stores have more than {} layers of sequences", kStoreLayersMax));
   room.layers -= layers;
   for (const core::LayerGeometry& layer : config.layers) {
-    const std::uint64_t row = layer.kv_elements() * 2 * sizeof(float);
+    const std::uint64_t row = layer.kv_elements() * (layer.rope ? 3 : 2) * sizeof(float);
     const std::uint64_t rows = std::uint64_t{layer.capacity} * config.sequences;
     if (rows > room.bytes / row) where.fail(fmt::format("the stores hold more than {} bytes", kStoreBytesMax));
     room.bytes -= rows * row;
@@ -85,6 +94,10 @@ StoreSpec parse_store(const std::string& name, const Value& value, const core::S
   if (const auto sliding = store.find("sliding")) {
     const std::vector<Value> slides = per_layer(*sliding, layers.size());
     for (std::size_t i = 0; i < layers.size(); ++i) layers[i].sliding = slides[i].boolean();
+  }
+  if (const auto rope = store.find("rope")) {
+    const std::vector<Value> thetas = per_layer(*rope, layers.size());
+    for (std::size_t i = 0; i < layers.size(); ++i) layers[i].rope = read_rope(thetas[i]);
   }
   if (const auto sequences = store.find("sequences")) spec.config.sequences = sequences->count({1, 65536});
   take_room(spec.config, value, room);

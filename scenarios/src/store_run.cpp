@@ -38,6 +38,10 @@ StoreRun::StoreRun(const StoreSpec& spec, const StoreKind& kind, std::size_t str
   options.views_max = held_max + kViewsAtWork;
   options.queries_max = queries_max;
   traced_.emplace(*subject_.store, bus, index, options);
+  for (const core::LayerGeometry& layer : config().layers) {
+    ropes_.emplace_back();
+    if (layer.rope) ropes_.back().emplace(*layer.rope, layer.head_dim);
+  }
   stray_ = {std::vector<trace::Position>(layers()), 0, std::vector<std::uint32_t>(streams)};
   sequences_.assign(config().sequences, stray_);
   for (trace::SequenceId id = 0; id < sequences_.size(); ++id)
@@ -69,6 +73,19 @@ trace::Range StoreRun::newest_window(trace::SequenceId id, trace::LayerIndex lay
   return {std::min(to, std::max(low, sequence(id).evicted_to)), to};
 }
 
+trace::Range StoreRun::beyond_slack(trace::SequenceId id, std::uint32_t slack) noexcept {
+  std::uint32_t widest = 0;
+  for (const core::LayerGeometry& layer : config().layers) {
+    const trace::WindowSize window = core::effective_window(layer);
+    if (!window.limited) return {};
+    widest = std::max(widest, window.keys);
+  }
+  const trace::Position to = end(id, 0);
+  const trace::Position from = sequence(id).evicted_to;
+  const bool is_due = to - from > std::uint64_t{widest} + slack;
+  return is_due ? trace::Range{from, to - widest} : trace::Range{};
+}
+
 std::uint32_t StoreRun::longest_append(trace::SequenceId id) const {
   std::uint32_t longest = std::numeric_limits<std::uint32_t>::max();
   for (trace::LayerIndex layer = 0; layer < layers(); ++layer) {
@@ -88,6 +105,11 @@ void StoreRun::accept_append(trace::SequenceId id, trace::LayerIndex layer, std:
 
 void StoreRun::accept_evict(trace::SequenceId id, trace::Range range) noexcept {
   SequenceRun& run = sequence(id);
+  if (traced_->renumbers()) {
+    for (trace::Position& end : run.ends)
+      end -= trace::Range{std::min(range.from, end), std::min(range.to, end)}.count();
+    return;
+  }
   if (!range.empty()) run.evicted_to = std::max(run.evicted_to, range.to);
 }
 

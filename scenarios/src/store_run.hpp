@@ -1,6 +1,7 @@
 /// A store of a running case: the store, its seam, and what the driver knows of its sequences from its own calls.
 #pragma once
 
+#include "kvwitness/core/decoder/rope.hpp"
 #include "kvwitness/core/traced_store.hpp"
 #include "kvwitness/scenarios/registry.hpp"
 #include "kvwitness/scenarios/script.hpp"
@@ -55,11 +56,18 @@ class StoreRun {
 
   /// A layer's shape; of a layer that the store does not have, the first one's.
   [[nodiscard]] const core::LayerGeometry& geometry(trace::LayerIndex layer) const noexcept;
+  /// How the layer's keys and queries are rotated; null where they are not.
+  [[nodiscard]] core::Rope* rope(trace::LayerIndex layer) noexcept {
+    return layer < ropes_.size() && ropes_[layer] ? &*ropes_[layer] : nullptr;
+  }
   /// State of a sequence; of one that the store does not have, a state that stays empty.
   [[nodiscard]] SequenceRun& sequence(trace::SequenceId id) noexcept;
   [[nodiscard]] trace::Position end(trace::SequenceId id, trace::LayerIndex layer) noexcept;
   /// What the newest token of a layer sees and was not evicted.
   [[nodiscard]] trace::Range newest_window(trace::SequenceId id, trace::LayerIndex layer) noexcept;
+  /// Oldest positions of a sequence that a trim with `slack` takes: none until more are held than the widest window and
+  /// the slack, or where a layer is full causal; then all but the widest window.
+  [[nodiscard]] trace::Range beyond_slack(trace::SequenceId id, std::uint32_t slack) noexcept;
   /// Longest append that every layer serves now, by what the store says it holds.
   [[nodiscard]] std::uint32_t longest_append(trace::SequenceId id) const;
 
@@ -80,6 +88,7 @@ class StoreRun {
   const StoreSpec* spec_;
   Subject subject_;
   std::optional<core::TracedStore> traced_;
+  std::vector<std::optional<core::Rope>> ropes_;  ///< [layer]
   std::vector<SequenceRun> sequences_;
   SequenceRun stray_;
   std::vector<HeldView> held_;

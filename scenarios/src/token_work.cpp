@@ -62,7 +62,9 @@ trace::StepOutcome outcome_of(RefusalCode code) noexcept {
 RefusalCode append_layer(Stage& stage, const TokenTask& task, trace::LayerIndex layer) {
   StoreRun& store = *task.store;
   const auto elements = static_cast<std::uint32_t>(store.geometry(layer).kv_elements());
-  const core::RowsIn rows = stage.fill_rows(task.stream, layer, elements, task.ordinal, task.count);
+  core::RowsIn rows = stage.fill_rows(task.stream, layer, elements, task.ordinal, task.count);
+  if (core::Rope* rope = store.rope(layer); rope != nullptr)
+    rows = stage.rotated(rows, elements, *rope, store.end(task.sequence, layer));
   const auto appended = store.traced().append(task.sequence, layer, rows, stage.source(task.stream, task.ordinal));
   if (appended) store.accept_append(task.sequence, layer, task.stream, task.count);
   return appended.code();
@@ -79,6 +81,8 @@ RefusalCode attend_view(Stage& stage, const QueryTask& task, trace::ViewId view)
   }
   const auto elements = static_cast<std::uint32_t>(store.geometry(task.layer).q_elements());
   const auto q = stage.fill_queries(task.stream, task.layer, elements, task.ordinal, task.count);
+  if (core::Rope* rope = store.rope(task.layer); rope != nullptr)
+    stage.rotate_queries(elements, *rope, task.first, task.count);
   const std::span<float> out = std::span(stage.rooms().out).first(std::size_t{elements} * task.count);
   const auto attended =
       traced.attend(used, attention_input(store, task, q), store.path(), out, stage.source(task.stream, task.ordinal));

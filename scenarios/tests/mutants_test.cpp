@@ -4,6 +4,7 @@
 #include "kvwitness/trace/digest.hpp"
 #include "kvwitness/trace/error.hpp"
 #include "kvwitness/trace/probe.hpp"
+#include "mutants/plain_compact.hpp"
 #include "mutants/plain_store.hpp"
 #include "run_case.hpp"
 
@@ -23,7 +24,7 @@ namespace {
 const std::set<std::string_view> kRules = {
     "zero-alloc-per-token", "position-order",   "resident-set",      "window-exact",   "visible-set", "stale-refusal",
     "legal-refused",        "expected-outcome", "refusal-unchanged", "adapter-priced", "same-output", "numeric-oracle",
-    "bounded-memory",       "ledger-balance",   "event-grammar",     "trace-truth"};
+    "rope-ledger",          "bounded-memory",   "ledger-balance",    "event-grammar",  "trace-truth"};
 
 template <class Store>
 StoreKind plain_kind(const std::string& name, mutants::Addressing addressing) {
@@ -37,6 +38,7 @@ StoreRegistry plain_stores() {
   StoreRegistry registry;
   registry.add(plain_kind<mutants::PlainRing>("ring", mutants::Addressing::ring));
   registry.add(plain_kind<mutants::PlainFlat>("flat", mutants::Addressing::flat));
+  registry.add(plain_kind<mutants::PlainCompact>("compact", mutants::Addressing::compact));
   return registry;
 }
 

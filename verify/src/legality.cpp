@@ -49,14 +49,18 @@ struct Subject {
   [[nodiscard]] const LayerModel& rows(LayerIndex layer) const noexcept { return *model.layer(index, sequence, layer); }
 };
 
-Lawful append_answer(const Subject& on, LayerIndex layer, std::uint32_t count) {
+Lawful append_answer(const Subject& on, LayerIndex layer, const trace::Called& called) {
+  const std::uint32_t count = called.count;
   const TokenModel token = on.model.token(on.index, on.sequence);
   const bool is_due = layer == token.due && (!token.under_way() || count == token.count);
   const bool fits = !is_full(on.store.layers[layer], on.rows(layer), count);
   if (count == 0)
     return is_due ? answer(RefusalCode::unsupported) : either(RefusalCode::out_of_order, RefusalCode::unsupported);
   if (!is_due) return fits ? answer(RefusalCode::out_of_order) : either(RefusalCode::out_of_order, RefusalCode::full);
-  return answer(fits ? RefusalCode::none : RefusalCode::full);
+  if (!fits) return answer(RefusalCode::full);
+  // Whether raw keys came with the rotated ones is not told where not even their positions are.
+  const bool may_lack_raw = on.store.can(Capability::renumbers) && on.store.rotates(layer) && called.from >= called.to;
+  return may_lack_raw ? either(RefusalCode::none, RefusalCode::unsupported) : answer(RefusalCode::none);
 }
 
 Lawful range_answer(const LayerModel& rows, Range asked) {
@@ -131,8 +135,7 @@ Lawful lawful_answer(const Model& model, StoreIndex store, SequenceId sequence, 
   const Subject on{model, *declared, store, sequence};
   const bool has_layer = layer < on.layers();
   switch (called.operation) {
-    case Operation::append:
-      return has_layer ? append_answer(on, layer, called.count) : answer(RefusalCode::out_of_order);
+    case Operation::append: return has_layer ? append_answer(on, layer, called) : answer(RefusalCode::out_of_order);
     case Operation::window:
     case Operation::read:
       return has_layer ? range_answer(on.rows(layer), {called.from, called.to}) : answer(RefusalCode::out_of_order);

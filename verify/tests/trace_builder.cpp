@@ -21,16 +21,21 @@ constexpr std::uint64_t bits(std::initializer_list<Capability> capabilities) {
   return all;
 }
 
-std::uint64_t capabilities_of(bool is_ring) {
-  using enum Capability;
-  const std::uint64_t both = bits({truncate, front_evict, Capability::clear, zero_copy, sequences, held_views});
-  return is_ring ? both | bits({Capability::ring, sliding}) : both;
-}
-
 }  // namespace
 
 std::uint64_t row_digest(const std::vector<float>& row, Position position) {
   return trace::row_digest(std::as_bytes(std::span(row)), position);
+}
+
+std::uint64_t TraceBuilder::capabilities_of(Kind kind) {
+  using enum Capability;
+  const std::uint64_t all = bits({Capability::truncate, Capability::clear, zero_copy, sequences, held_views});
+  if (kind == Kind::compact) return all | bits({middle_evict, renumbers});
+  return all | bits({front_evict}) | (kind == Kind::ring ? bits({Capability::ring, sliding}) : 0);
+}
+
+std::uint64_t TraceBuilder::planes(StoreIndex store) const {
+  return stores_[store].kind == Kind::compact && stores_[store].layers[0].rope ? 3 : 2;
 }
 
 // ---- stores ---------------------------------------------------------------------------------------------------------
@@ -46,24 +51,30 @@ TraceBuilder::TraceBuilder() {
 }
 
 StoreIndex TraceBuilder::ring(const std::vector<LayerSpec>& layers) {
-  return add_store(stores_.empty() ? "sut" : "ref", layers, true);
+  return add_store(stores_.empty() ? "sut" : "ref", layers, Kind::ring);
 }
 
 StoreIndex TraceBuilder::flat(const LayerSpec& layer, std::size_t layers) {
   LayerSpec flat = layer;
   flat.sliding = false;
-  return add_store(stores_.empty() ? "sut" : "ref", std::vector<LayerSpec>(layers, flat), false);
+  return add_store(stores_.empty() ? "sut" : "ref", std::vector<LayerSpec>(layers, flat), Kind::flat);
 }
 
-StoreIndex TraceBuilder::add_store(std::string name, const std::vector<LayerSpec>& layers, bool is_ring) {
+StoreIndex TraceBuilder::compact(const LayerSpec& layer, std::size_t layers) {
+  LayerSpec compact = layer;
+  compact.sliding = false;
+  return add_store(stores_.empty() ? "sut" : "ref", std::vector<LayerSpec>(layers, compact), Kind::compact);
+}
+
+StoreIndex TraceBuilder::add_store(std::string name, const std::vector<LayerSpec>& layers, Kind which) {
   const auto store = static_cast<StoreIndex>(stores_.size());
-  const std::string kind = is_ring ? "ring" : "flat";
-  stores_.push_back({layers, is_ring, {}, {}});
+  const std::string kind = which == Kind::ring ? "ring" : which == Kind::flat ? "flat" : "compact";
+  stores_.push_back({layers, which, {}, {}});
   claims.stores.push_back({name, kind});
   trace::StoreCreated created{};
   created.name = trace::hash_name(name);
   created.kind = trace::hash_name(kind);
-  created.capabilities = capabilities_of(is_ring);
+  created.capabilities = capabilities_of(which);
   created.layers = static_cast<std::uint32_t>(layers.size());
   created.sequences = 2;
   emit({store}, created);
@@ -76,6 +87,7 @@ StoreIndex TraceBuilder::add_store(std::string name, const std::vector<LayerSpec
     declared.kv_heads = layers[i].kv_heads;
     declared.head_dim = layers[i].head_dim;
     declared.sliding = layers[i].sliding ? 1 : 0;
+    declared.rope = layers[i].rope ? 1 : 0;
     emit({store, trace::kNoSequence, static_cast<LayerIndex>(i)}, declared);
   }
   for (std::size_t i = 0; i < layers.size(); ++i) {
@@ -88,11 +100,11 @@ StoreIndex TraceBuilder::add_store(std::string name, const std::vector<LayerSpec
     format.donor = subject.layer;
     emit(subject, format);
   }
-  for (std::size_t i = 0; i < 2 * layers.size(); ++i) {
-    const Subject subject{store, trace::kNoSequence, static_cast<LayerIndex>(i / 2)};
+  for (std::size_t i = 0; i < planes(store) * layers.size(); ++i) {
+    const Subject subject{store, trace::kNoSequence, static_cast<LayerIndex>(i / planes(store))};
     trace::Allocation storage{};
     storage.storage = ++last_storage_;
-    storage.bytes = 2 * layers[i / 2].capacity * row_bytes(subject);
+    storage.bytes = 2 * layers[subject.layer].capacity * row_bytes(subject);
     storage.count = 1;
     storage.scope = trace::ScopeKind::model;
     storage.origin = trace::Origin::store;
@@ -159,7 +171,7 @@ TraceBuilder::Row TraceBuilder::make_row(const Subject& subject, Tokens from, Po
 
 Slot TraceBuilder::slot_of(const Subject& subject, Position position) const {
   const Store& store = stores_.at(subject.store);
-  if (store.is_ring) return position % store.layers.at(subject.layer).capacity;
+  if (store.kind == Kind::ring) return position % store.layers.at(subject.layer).capacity;
   return position - layer(subject.store, subject.sequence, subject.layer).start;
 }
 
@@ -236,10 +248,11 @@ void TraceBuilder::end() {
   for (std::size_t store = 0; store < stores_.size(); ++store) tell_end(static_cast<StoreIndex>(store));
   for (std::size_t store = 0; store < stores_.size(); ++store) {
     for (std::size_t i = 0; i < stores_[store].storages.size(); ++i) {
-      const Subject subject{static_cast<StoreIndex>(store), trace::kNoSequence, static_cast<LayerIndex>(i / 2)};
+      const auto index = static_cast<StoreIndex>(store);
+      const Subject subject{index, trace::kNoSequence, static_cast<LayerIndex>(i / planes(index))};
       trace::Free freed{};
       freed.storage = stores_[store].storages[i];
-      freed.bytes = 2 * stores_[store].layers[i / 2].capacity * row_bytes(subject);
+      freed.bytes = 2 * stores_[store].layers[subject.layer].capacity * row_bytes(subject);
       freed.count = 1;
       freed.scope = trace::ScopeKind::model;
       freed.origin = trace::Origin::store;
@@ -260,8 +273,8 @@ void TraceBuilder::tell_end(StoreIndex store) {
       const std::uint64_t rows = layer(store, sequence, i).rows.size();
       holds = holds || rows != 0;
       resident += rows;
-      used += rows * 2 * row_bytes({store, sequence, i});
-      reserved += 2 * stores_[store].layers[i].capacity * row_bytes({store, sequence, i});
+      used += rows * planes(store) * row_bytes({store, sequence, i});
+      reserved += planes(store) * stores_[store].layers[i].capacity * row_bytes({store, sequence, i});
     }
     if (holds) tell_state(store, sequence, trace::DigestReason::at_end);
   }

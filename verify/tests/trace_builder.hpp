@@ -43,6 +43,7 @@ struct LayerSpec {
   std::uint32_t q_heads = 2;
   std::uint32_t kv_heads = 1;
   std::uint32_t head_dim = 4;
+  bool rope = false;  ///< of all layers or of none
 };
 
 /// Where rows come from.
@@ -69,6 +70,9 @@ class TraceBuilder {
   StoreIndex ring(const std::vector<LayerSpec>& layers);
   /// Slides nowhere.
   StoreIndex flat(const LayerSpec& layer, std::size_t layers = 1);
+  /// Slides nowhere, and renumbers what lies behind an evicted range. Where `rope` is set a renumbered key gets other
+  /// bits, and keys are kept in their raw form as well.
+  StoreIndex compact(const LayerSpec& layer, std::size_t layers = 1);
   /// A stream that rows can be taken from by `Tokens::stream`.
   NameHash stream(std::string_view name, trace::StreamKind kind,
                   trace::RandomShape shape = trace::RandomShape::uniform);
@@ -168,9 +172,10 @@ class TraceBuilder {
   [[nodiscard]] std::uint64_t digest(const Layer& layer, Range range, trace::Plane plane) const;
 
  private:
+  enum class Kind : std::uint8_t { ring, flat, compact };
   struct Store {
     std::vector<LayerSpec> layers;
-    bool is_ring = false;
+    Kind kind = Kind::flat;
     std::vector<std::uint64_t> storages;
     std::map<std::pair<SequenceId, LayerIndex>, Layer> rows;
   };
@@ -198,7 +203,12 @@ class TraceBuilder {
     bool is_own_;
   };
 
-  StoreIndex add_store(std::string name, const std::vector<LayerSpec>& layers, bool is_ring);
+  StoreIndex add_store(std::string name, const std::vector<LayerSpec>& layers, Kind kind);
+  [[nodiscard]] static std::uint64_t capabilities_of(Kind kind);
+  /// Storages that a layer has: K, V, and K before rotation.
+  [[nodiscard]] std::uint64_t planes(StoreIndex store) const;
+  /// Takes a range out of one layer of a compact store and tells it; returns the rows moved.
+  std::uint32_t close_gap(const Subject& subject, Range gone);
   [[nodiscard]] Layer& layer(StoreIndex store, SequenceId sequence, LayerIndex layer);
   [[nodiscard]] std::uint64_t row_bytes(const Subject& subject) const;
   [[nodiscard]] Row make_row(const Subject& subject, Tokens from, Position position) const;

@@ -25,6 +25,9 @@ void TraceBuilder::append(StoreIndex store, SequenceId sequence, LayerIndex whic
   called.count = count;
   called.stream = from.stream;
   called.ordinal = from.ordinal;
+  const bool rotates = stores_[store].layers[which].rope;
+  called.from = rotates ? layer(store, sequence, which).end() : 0;
+  called.to = rotates ? called.from + count : 0;
   emit(subject, called);
   Layer& rows = layer(store, sequence, which);
   const LayerSpec& spec = stores_[store].layers[which];
@@ -276,11 +279,16 @@ void TraceBuilder::evict(StoreIndex store, SequenceId sequence, Range range) {
   evict.to = range.to;
   for (LayerIndex i = 0; i < stores_[store].layers.size(); ++i) {
     Layer& rows = layer(store, sequence, i);
+    if (stores_[store].kind == Kind::compact) {
+      evict.freed = range.count();
+      evict.moved = std::max(evict.moved, close_gap({store, sequence, i}, range));
+      continue;
+    }
     const std::uint32_t freed = range.to > rows.start ? range.to - rows.start : 0;
     rows.rows.erase(rows.rows.begin(), rows.rows.begin() + freed);
     rows.start += freed;
     evict.freed = std::max(evict.freed, freed);
-    if (stores_[store].is_ring || freed == 0 || rows.rows.empty()) continue;
+    if (stores_[store].kind == Kind::ring || freed == 0 || rows.rows.empty()) continue;
     trace::Move move{};
     move.from_position = move.to_position = rows.start;
     move.from_slot = freed;
@@ -292,6 +300,39 @@ void TraceBuilder::evict(StoreIndex store, SequenceId sequence, Range range) {
   emit(subject, evict);
   measured(subject, Operation::evict);
   tell_state(store, sequence, trace::DigestReason::after_edit);
+}
+
+std::uint32_t TraceBuilder::close_gap(const Subject& subject, Range gone) {
+  Layer& rows = layer(subject.store, subject.sequence, subject.layer);
+  rows.rows.erase(rows.rows.begin() + gone.from, rows.rows.begin() + gone.to);
+  const Range now{gone.from, rows.end()};
+  if (now.empty() || gone.empty()) return 0;
+  trace::Move move{};
+  move.from_position = move.from_slot = gone.to;
+  move.to_position = move.to_slot = gone.from;
+  move.count = now.count();
+  move.bytes = move.count * 2 * row_bytes(subject);
+  emit(subject, move);
+  const bool rotates = stores_[subject.store].layers[subject.layer].rope;
+  for (Position p = now.from; rotates && p < now.to; ++p) {
+    // What a rotation really does to a key is not this builder's to say: it makes another one of it.
+    for (float& value : rows.rows[p].k) value += 0.5F;
+    trace::Rotate rotate{};
+    rotate.position = rotate.slot = rotate.applied = p;
+    rotate.from_raw = rotate.times = 1;
+    emit(subject, rotate);
+  }
+  for (Position p = now.from; p < now.to; ++p) {
+    for (const Position at : {p + gone.count(), p}) {
+      trace::RowDigests found{};
+      found.first = at;
+      found.count = 1;
+      found.k0 = row_digest(rows.at(p).k, at);
+      found.v0 = row_digest(rows.at(p).v, at);
+      emit(subject, found);
+    }
+  }
+  return move.count;
 }
 
 void TraceBuilder::clear(StoreIndex store, SequenceId sequence) {

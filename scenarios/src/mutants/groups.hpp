@@ -2,6 +2,7 @@
 #pragma once
 
 #include "kvwitness/scenarios/mutants.hpp"
+#include "mutants/plain_compact.hpp"
 #include "mutants/plain_store.hpp"
 
 #include <memory>
@@ -11,6 +12,7 @@
 namespace kvwitness::scenarios::mutants {
 
 [[nodiscard]] std::span<const Mutant> addressing_mutants();
+[[nodiscard]] std::span<const Mutant> compacting_mutants();
 [[nodiscard]] std::span<const Mutant> masking_mutants();
 [[nodiscard]] std::span<const Mutant> numeric_mutants();
 [[nodiscard]] std::span<const Mutant> lifetime_mutants();
@@ -40,10 +42,18 @@ template <class Store, class Path>
   return {std::make_unique<Store>(config), std::make_unique<Path>(config)};
 }
 
+/// The base that a store derives from.
+template <class Store>
+[[nodiscard]] constexpr Addressing addressing_of() noexcept {
+  static_assert(std::is_base_of_v<PlainStore, Store>);
+  if (std::is_base_of_v<PlainRing, Store>) return Addressing::ring;
+  return std::is_base_of_v<PlainCompact, Store> ? Addressing::compact : Addressing::flat;
+}
+
 /// Capabilities of a faulty store: those of its base, less what it says that it lacks (`kLacking`).
 template <class Store>
 [[nodiscard]] std::uint64_t capabilities_of_mutant() {
-  const std::uint64_t base = capabilities_of(std::is_base_of_v<PlainRing, Store> ? Addressing::ring : Addressing::flat);
+  const std::uint64_t base = capabilities_of(addressing_of<Store>());
   if constexpr (requires { Store::kLacking; }) {
     return base & ~Store::kLacking;
   } else {
@@ -51,16 +61,16 @@ template <class Store>
   }
 }
 
-/// A mutant whose store derives from PlainRing or PlainFlat.
+/// A mutant whose store derives from PlainRing, PlainFlat or PlainCompact.
 template <class Store>
 [[nodiscard]] Mutant store_mutant(const Fault& fault) {
-  constexpr bool kOnRing = std::is_base_of_v<PlainRing, Store>;
-  static_assert(kOnRing || std::is_base_of_v<PlainFlat, Store>);
+  constexpr Addressing kAddressing = addressing_of<Store>();
+  static_assert(kAddressing != Addressing::flat || std::is_base_of_v<PlainFlat, Store>);
   Mutant mutant;
   mutant.name = fault.name;
   mutant.fault_class = fault.fault_class;
   mutant.source = fault.source;
-  mutant.base = kOnRing ? "ring" : "flat";
+  mutant.base = kind_of(kAddressing);
   mutant.killed_by = fault.killed_by;
   mutant.title = fault.title;
   mutant.why = fault.why;

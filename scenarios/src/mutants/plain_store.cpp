@@ -20,26 +20,33 @@ using trace::Capability;
 void refuse_sliding(const core::StoreConfig& config) {
   for (std::size_t layer = 0; layer < config.layers.size(); ++layer) {
     if (config.layers[layer].sliding)
-      throw trace::Error("layers[" + std::to_string(layer) + "].sliding: a flat store cannot overwrite its oldest row");
+      throw trace::Error("layers[" + std::to_string(layer) + "].sliding: only a ring can overwrite its oldest row");
   }
 }
 
 }  // namespace
 
 std::uint64_t capabilities_of(Addressing addressing) noexcept {
-  constexpr std::uint64_t kBoth = bit(Capability::truncate) | bit(Capability::front_evict) | bit(Capability::clear) |
-                                  bit(Capability::zero_copy) | bit(Capability::sequences) | bit(Capability::held_views);
-  return addressing == Addressing::flat ? kBoth : kBoth | bit(Capability::ring) | bit(Capability::sliding);
+  constexpr std::uint64_t kAll = bit(Capability::truncate) | bit(Capability::clear) | bit(Capability::zero_copy) |
+                                 bit(Capability::sequences) | bit(Capability::held_views);
+  switch (addressing) {
+    case Addressing::flat: return kAll | bit(Capability::front_evict);
+    case Addressing::ring:
+      return kAll | bit(Capability::front_evict) | bit(Capability::ring) | bit(Capability::sliding);
+    case Addressing::compact: return kAll | bit(Capability::middle_evict) | bit(Capability::renumbers);
+  }
+  return 0;
 }
 
 PlainStore::PlainStore(const core::StoreConfig& config, Addressing addressing)
     : config_(config), addressing_(addressing), steps_(config.sequences) {
   core::validate(config_);
-  if (is_flat()) refuse_sliding(config_);
+  if (!is_ring()) refuse_sliding(config_);
   std::size_t longest = 0;
   for (LayerIndex layer = 0; layer < layers(); ++layer) {
     const std::uint64_t rows = std::uint64_t{config_.sequences} * geometry(layer).capacity;
-    Planes planes{{}, {}, core::k_row_bytes(config_, layer), core::v_row_bytes(config_, layer)};
+    Planes planes{{}, {}, core::k_row_bytes(config_, layer), core::v_row_bytes(config_, layer), 0};
+    planes.held_row_bytes = planes.k_row_bytes + planes.v_row_bytes;
     planes.k.resize(rows * planes.k_row_bytes);
     planes.v.resize(rows * planes.v_row_bytes);
     storages_.push_back({layer, trace::Plane::k, planes.k.size(), planes.k.data()});
@@ -55,10 +62,20 @@ PlainStore::PlainStore(const core::StoreConfig& config, Addressing addressing)
   pieces_.reserve(2 * longest + 2);
   overwritten_.reserve(longest + 2);
   moved_.reserve(layers());
+  rotated_.reserve(layers());
+}
+
+std::string_view kind_of(Addressing addressing) noexcept {
+  switch (addressing) {
+    case Addressing::flat: return "flat";
+    case Addressing::ring: return "ring";
+    case Addressing::compact: return "compact";
+  }
+  return "";
 }
 
 core::StoreLayout PlainStore::layout() const noexcept {
-  return {is_flat() ? "flat" : "ring", &config_, capabilities_of(addressing_), is_flat() ? 1U : 2U};
+  return {kind_of(addressing_), &config_, capabilities_of(addressing_), is_ring() ? 2U : 1U};
 }
 
 core::MemoryReport PlainStore::memory() const noexcept {
@@ -67,7 +84,7 @@ core::MemoryReport PlainStore::memory() const noexcept {
     for (LayerIndex layer = 0; layer < layers(); ++layer) {
       const Held& cell = held({sequence, layer});
       report.resident_positions += cell.end - cell.start;
-      report.used_bytes += (cell.end - cell.start) * (k_bytes(layer) + v_bytes(layer));
+      report.used_bytes += (cell.end - cell.start) * planes_[layer].held_row_bytes;
     }
   }
   return report;
@@ -82,7 +99,7 @@ Outcome<core::Extent> PlainStore::extent(SequenceId sequence, LayerIndex layer) 
 // ---- addressing
 
 Slot PlainStore::slot_of(Cell cell, Position position) const noexcept {
-  return is_flat() ? position - held(cell).start : position % geometry(cell.layer).capacity;
+  return is_ring() ? position % geometry(cell.layer).capacity : position - held(cell).start;
 }
 
 std::uint64_t PlainStore::row_of(Cell cell, Slot slot) const noexcept {
@@ -114,6 +131,12 @@ void PlainStore::fill_memory(std::byte value) noexcept {
     std::ranges::fill(planes.k, value);
     std::ranges::fill(planes.v, value);
   }
+}
+
+void PlainStore::declare_plane(LayerIndex layer, trace::Plane plane, std::span<const std::byte> memory) {
+  storages_.push_back({layer, plane, memory.size(), memory.data()});
+  reserved_bytes_ += memory.size();
+  planes_[layer].held_row_bytes += k_bytes(layer);
 }
 
 core::Run PlainStore::run_at(Cell cell, Position first, std::uint32_t count) const noexcept {
@@ -159,6 +182,10 @@ RefusalCode PlainStore::append_answer(Cell cell, std::uint32_t count) const noex
   return end > std::uint64_t{needed} + layer.capacity ? RefusalCode::full : RefusalCode::none;
 }
 
+RefusalCode PlainStore::rows_answer(Cell /*cell*/, const core::RowsIn& /*rows*/) const noexcept {
+  return RefusalCode::none;
+}
+
 RefusalCode PlainStore::range_answer(Cell cell, Range range) const noexcept {
   if (range.from > range.to) return RefusalCode::out_of_order;
   if (range.from < held(cell).start) return RefusalCode::evicted;
@@ -177,7 +204,8 @@ RefusalCode PlainStore::truncate_answer(Cell cell, Position to) const noexcept {
 RefusalCode PlainStore::evict_answer(Cell cell, Range range) const noexcept {
   if (range.from > range.to) return RefusalCode::out_of_order;
   if (range.to > held(cell).end) return RefusalCode::future;
-  return range.empty() || range.from <= held(cell).start ? RefusalCode::none : RefusalCode::unsupported;
+  const bool can = range.empty() || is_compact() || range.from <= held(cell).start;
+  return can ? RefusalCode::none : RefusalCode::unsupported;
 }
 
 // ---- what changes
@@ -202,8 +230,8 @@ void PlainStore::evict_cell(Cell cell, Position below) noexcept {
   if (below <= now.start) return;
   const Position first = std::min(below, now.end);
   // A flat layer's survivors move down, so every slot it had is either freed or moved.
-  stamp(cell, {now.start, is_flat() ? now.end : first});
-  if (is_flat() && first < now.end) {
+  stamp(cell, {now.start, is_ring() ? first : now.end});
+  if (!is_ring() && first < now.end) {
     const Slot from = slot_of(cell, first);
     const std::uint32_t count = now.end - first;
     std::memmove(k_at(cell, 0), k_at(cell, from), count * k_bytes(cell.layer));
@@ -211,6 +239,18 @@ void PlainStore::evict_cell(Cell cell, Position below) noexcept {
     moved_.push_back({cell.layer, first, first, from, 0, count, count * (k_bytes(cell.layer) + v_bytes(cell.layer))});
   }
   now.start = first;
+}
+
+void PlainStore::close_gap(Cell cell, Range range) noexcept {
+  Held& now = held(cell);
+  stamp(cell, {range.from, now.end});
+  const std::uint32_t count = now.end - range.to;
+  now.end -= range.count();
+  if (count == 0) return;
+  std::memmove(k_at(cell, range.from), k_at(cell, range.to), count * k_bytes(cell.layer));
+  std::memmove(v_at(cell, range.from), v_at(cell, range.to), count * v_bytes(cell.layer));
+  moved_.push_back({cell.layer, range.to, range.from, range.to, range.from, count,
+                    count * (k_bytes(cell.layer) + v_bytes(cell.layer))});
 }
 
 void PlainStore::clear_cell(Cell cell) noexcept {
@@ -252,6 +292,7 @@ Outcome<core::Appended> PlainStore::append(SequenceId sequence, LayerIndex layer
     answer = RefusalCode::unsupported;
   } else {
     answer = append_answer(cell, rows.count);
+    if (answer == RefusalCode::none) answer = rows_answer(cell, rows);
   }
   const Held before = held(cell);
   if (answer != RefusalCode::none)
@@ -324,6 +365,7 @@ Outcome<core::Edited> PlainStore::edit(Operation operation, SequenceId sequence,
   }
   ++changes_;
   moved_.clear();
+  rotated_.clear();
   std::uint32_t freed = 0;
   for (LayerIndex layer = 0; layer < layers(); ++layer) {
     const Cell cell{sequence, layer};
@@ -332,7 +374,7 @@ Outcome<core::Edited> PlainStore::edit(Operation operation, SequenceId sequence,
     const std::uint32_t after = held(cell).end - held(cell).start;
     freed = std::max(freed, before > after ? before - after : 0);
   }
-  return core::Edited{freed, moved_, {}};
+  return core::Edited{freed, moved_, {}, rotated_};
 }
 
 Outcome<core::Edited> PlainStore::truncate(SequenceId sequence, Position to) {
@@ -349,7 +391,11 @@ Outcome<core::Edited> PlainStore::evict(SequenceId sequence, Range range) {
     return in_step(sequence) ? RefusalCode::out_of_order : evict_answer(cell, range);
   };
   return edit(Operation::evict, sequence, range, answer, [&](Cell cell) {
-    if (!range.empty()) evict_cell(cell, range.to);
+    if (range.empty()) return;
+    if (is_compact())
+      close_gap(cell, range);
+    else
+      evict_cell(cell, range.to);
   });
 }
 

@@ -5,6 +5,8 @@
 #include "kvwitness/core/kv_store.hpp"
 
 #include <cstdint>
+#include <span>
+#include <string_view>
 #include <vector>
 
 namespace kvwitness::scenarios::mutants {
@@ -20,12 +22,16 @@ using trace::Operation;
 using trace::Position;
 
 enum class Addressing : std::uint8_t {
-  flat,  ///< slot = position - start; rows move down when the front is evicted
-  ring,  ///< slot = position mod capacity
+  flat,     ///< slot = position - start; rows move down when the front is evicted
+  ring,     ///< slot = position mod capacity
+  compact,  ///< slot = position; what lies behind an evicted range moves down and is renumbered
 };
 
 /// What a correct store of that addressing can do (bits of trace::Capability).
 [[nodiscard]] std::uint64_t capabilities_of(Addressing addressing) noexcept;
+
+/// The product's kind of that addressing.
+[[nodiscard]] std::string_view kind_of(Addressing addressing) noexcept;
 
 /// One layer of one sequence.
 struct Cell {
@@ -73,6 +79,8 @@ class PlainStore : public core::KvStore {
 
   // ---- what is legal (`none`: it is); sequence and layer exist. An edit is legal where every layer says so.
   [[nodiscard]] virtual RefusalCode append_answer(Cell cell, std::uint32_t count) const noexcept;
+  /// Asked last of an append: whether the rows are all that the store needs.
+  [[nodiscard]] virtual RefusalCode rows_answer(Cell cell, const core::RowsIn& rows) const noexcept;
   [[nodiscard]] virtual RefusalCode range_answer(Cell cell, Range range) const noexcept;
   [[nodiscard]] virtual RefusalCode truncate_answer(Cell cell, Position to) const noexcept;
   [[nodiscard]] virtual RefusalCode evict_answer(Cell cell, Range range) const noexcept;
@@ -82,6 +90,8 @@ class PlainStore : public core::KvStore {
   [[nodiscard]] virtual Position kept_from(Cell cell, Position end) const noexcept;
   virtual void truncate_cell(Cell cell, Position to) noexcept;
   virtual void evict_cell(Cell cell, Position below) noexcept;
+  /// Evicts from a compact layer, which holds all of `range`; not empty.
+  virtual void close_gap(Cell cell, Range range) noexcept;
   virtual void clear_cell(Cell cell) noexcept;
 
   // ---- for the decisions above
@@ -90,7 +100,8 @@ class PlainStore : public core::KvStore {
   [[nodiscard]] LayerIndex layers() const noexcept { return static_cast<LayerIndex>(config_.layers.size()); }
   [[nodiscard]] Held& held(Cell cell) noexcept { return held_[index_of(cell)]; }
   [[nodiscard]] const Held& held(Cell cell) const noexcept { return held_[index_of(cell)]; }
-  [[nodiscard]] bool is_flat() const noexcept { return addressing_ == Addressing::flat; }
+  [[nodiscard]] bool is_ring() const noexcept { return addressing_ == Addressing::ring; }
+  [[nodiscard]] bool is_compact() const noexcept { return addressing_ == Addressing::compact; }
   [[nodiscard]] bool in_step(SequenceId sequence) const noexcept { return steps_[sequence].due != 0; }
   [[nodiscard]] std::byte* k_at(Cell cell, Slot slot) noexcept;
   [[nodiscard]] const std::byte* k_at(Cell cell, Slot slot) const noexcept;
@@ -100,6 +111,10 @@ class PlainStore : public core::KvStore {
   [[nodiscard]] std::uint64_t v_bytes(LayerIndex layer) const noexcept { return planes_[layer].v_row_bytes; }
   /// Fills every row of every layer with one byte, as an allocator might have left it.
   void fill_memory(std::byte value) noexcept;
+  /// Declares memory of the derived store, laid out as a plane, for as long as the store lives.
+  void declare_plane(LayerIndex layer, trace::Plane plane, std::span<const std::byte> memory);
+  /// For the report of the edit under way.
+  void note_rotated(const core::Rotated& rotated) noexcept { rotated_.push_back(rotated); }
   [[nodiscard]] core::Run run_at(Cell cell, Position first, std::uint32_t count) const noexcept;
 
  private:
@@ -108,6 +123,7 @@ class PlainStore : public core::KvStore {
     std::vector<std::byte> v;
     std::uint64_t k_row_bytes = 0;
     std::uint64_t v_row_bytes = 0;
+    std::uint64_t held_row_bytes = 0;  ///< of all planes
   };
   /// The layer whose rows are due, and how many rows the first layer of the token was given.
   struct StepState {
@@ -140,9 +156,10 @@ class PlainStore : public core::KvStore {
   std::vector<core::Piece> pieces_;
   std::vector<core::Piece> overwritten_;
   std::vector<core::Moved> moved_;
+  std::vector<core::Rotated> rotated_;
 };
 
-/// The two bases as classes, so that a mutant can name its base in one word.
+/// The bases without rotation as classes, so that a mutant can name its base in one word.
 class PlainRing : public PlainStore {
  public:
   explicit PlainRing(const core::StoreConfig& config) : PlainStore(config, Addressing::ring) {}

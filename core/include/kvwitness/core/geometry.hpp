@@ -31,7 +31,7 @@ struct LayerGeometry {
   bool sliding = false;        ///< opt-in: a full layer overwrites its oldest position instead of refusing
   /// Keys come rotated to their positions, and a store that renumbers rotates survivors anew. Absent: keys carry no
   /// rotation, and simply move.
-  std::optional<RopeConfig> rope;
+  std::optional<RopeConfig> rope{};
 
   [[nodiscard]] std::uint64_t kv_elements() const noexcept { return std::uint64_t{kv_heads} * head_dim; }
   [[nodiscard]] std::uint64_t q_elements() const noexcept { return std::uint64_t{q_heads} * head_dim; }

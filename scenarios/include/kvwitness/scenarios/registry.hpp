@@ -38,7 +38,7 @@ class StoreRegistry {
   std::vector<StoreKind> kinds_;
 };
 
-/// "ring" and "flat".
+/// "ring", "flat" and "compact".
 [[nodiscard]] StoreRegistry product_stores();
 
 }  // namespace kvwitness::scenarios

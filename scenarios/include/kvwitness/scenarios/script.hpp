@@ -49,6 +49,7 @@ struct Step {
   std::optional<std::uint32_t> ordinal;  ///< append, prefill, decode: first row, counted in the sequence's own rows
   std::optional<trace::Position> from;
   std::optional<trace::Position> to;
+  std::optional<std::uint32_t> slack;      ///< trim: positions beyond the widest window that do not matter yet
   std::optional<trace::LayerIndex> layer;  ///< append, window, read, attend: one layer; absent: all
   std::string as;                          ///< label of outputs or view; empty: "out" for outputs, no held view
   std::string use;                         ///< `using`: label of a held view
@@ -99,7 +100,7 @@ struct LoadOptions {
   std::map<std::string, std::string>
       params;  ///< values instead of the script's, where it declares a parameter so named
   std::size_t cases_max = 1000;
-  std::vector<std::string> rules;            ///< ids that a script may ask for; empty: any
+  std::vector<std::string> rules;  ///< ids that a script may ask for; empty: any
 };
 
 /// Throws trace::Error with file, line and column, and the nearest valid key where one is misspelt.
