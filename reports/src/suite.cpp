@@ -7,8 +7,10 @@
 #include "file_error.hpp"
 #include "trace_name.hpp"
 
+#include <algorithm>
 #include <chrono>
 #include <memory>
+#include <set>
 #include <span>
 #include <string_view>
 #include <system_error>
@@ -71,15 +73,22 @@ std::unique_ptr<trace::Subscriber> trace_fault(std::string_view store, trace::Su
   return mutant != nullptr && mutant->filter != nullptr ? mutant->filter(next) : nullptr;
 }
 
+struct Run {
+  verify::CaseVerdict verdict;
+  GoldenValue golden;
+};
+
 /// Runs the case once; judges it, and saves its trace where `file` is not empty.
-verify::CaseVerdict run_once(const scenarios::Case& which, const trace::Claims& claims,
-                             const scenarios::StoreRegistry& registry, const scenarios::DriveOptions& drive,
-                             trace::ClockKind clock, const fs::path& file, const std::string& format) {
+Run run_once(const scenarios::Case& which, const trace::Claims& claims, const scenarios::StoreRegistry& registry,
+             const scenarios::DriveOptions& drive, trace::ClockKind clock, const fs::path& file,
+             const std::string& format) {
   trace::NameTable names;
   verify::Judge judge(claims);
   trace::Bus bus(names, {.capacity = kBusEvents, .clock = clock});
   Fanout readers;
   readers.add(judge);
+  GoldenDigest golden;
+  readers.add(golden);
   std::unique_ptr<trace::TraceWriter> writer;
   if (!file.empty()) {
     const trace::TraceHeader header{.clock = clock, .claims = claims};
@@ -90,7 +99,7 @@ verify::CaseVerdict run_once(const scenarios::Case& which, const trace::Claims& 
   bus.subscribe(fault ? *fault : readers);
   scenarios::drive(which, claims, registry, bus, drive);
   if (writer) writer->close();
-  return judge.finish();
+  return {judge.finish(), golden.value()};
 }
 
 }  // namespace
@@ -106,10 +115,12 @@ CaseResult run_case(const scenarios::Case& which, const std::string& store, cons
   const scenarios::DriveOptions drive = drive_options(store, options, name);
   result.claims = scenarios::resolved_claims(which, registry, drive);
   result.trace = trace_path(result, options);
-  result.verdict = run_once(which, result.claims, registry, drive, options.clock, result.trace, options.trace_format);
+  Run once = run_once(which, result.claims, registry, drive, options.clock, result.trace, options.trace_format);
+  result.verdict = std::move(once.verdict);
+  result.golden = once.golden;
   if (options.check_determinism) {
     const verify::CaseVerdict again =
-        run_once(which, result.claims, registry, drive, options.clock, {}, options.trace_format);
+        run_once(which, result.claims, registry, drive, options.clock, {}, options.trace_format).verdict;
     result.nondeterministic = again.digest != result.verdict.digest || again.events != result.verdict.events;
   }
   result.seconds = watch.seconds();
@@ -132,6 +143,53 @@ CaseResult skipped_case(const scenarios::Case& which, const std::string& store, 
   return result;
 }
 
+/// The goldens of one script while its cases run.
+class ScriptGoldens {
+ public:
+  ScriptGoldens(const SelectedScript& selected, const std::vector<fs::path>& paths, const SuiteOptions& options)
+      : file_(GoldenFile::beside(selected.script.file)),
+        golden_(GoldenFile::load(file_)),
+        update_(options.update_goldens) {
+    const bool was_named = std::ranges::find(paths, selected.script.file) != paths.end();
+    in_use_ = !options.seed && options.params.empty() && (fs::exists(file_) || (update_ && was_named));
+    for (const scenarios::Case& one : selected.script.cases) variants_.insert(one.claims.variant);
+  }
+
+  /// Holds a case that ran to its line, or writes the line anew. A case that fails gets no line.
+  void judge(CaseResult& result) {
+    if (!in_use_) return;
+    const GoldenFile::Key key{result.variant, result.store};
+    if (update_) {
+      if (result.verdict.status == verify::Status::pass) golden_.set(key, result.golden);
+    } else if (const auto expected = golden_.find(key)) {
+      result.verdict.rules.push_back(compare_with_golden(*expected, result.golden));
+      result.verdict.status = verify::worst_of(result.verdict);
+    }
+  }
+
+  /// Tells lines that no case stands behind, or drops them where goldens are written anew.
+  void finish(std::vector<std::string>& stale) {
+    if (!in_use_) return;
+    std::vector<GoldenFile::Key> gone;
+    for (const auto& [key, value] : golden_.lines())
+      if (!variants_.contains(key.first)) gone.push_back(key);
+    for (const GoldenFile::Key& key : gone) {
+      if (update_)
+        golden_.erase(key);
+      else
+        stale.push_back(file_.string() + ": no case is called '" + key.first + "'");
+    }
+    if (update_) golden_.save(file_);
+  }
+
+ private:
+  fs::path file_;
+  GoldenFile golden_;
+  std::set<std::string> variants_;
+  bool update_ = false;
+  bool in_use_ = false;
+};
+
 }  // namespace
 
 SuiteResult run_suite(const std::vector<fs::path>& paths, const scenarios::StoreRegistry& registry,
@@ -142,6 +200,7 @@ SuiteResult run_suite(const std::vector<fs::path>& paths, const scenarios::Store
   for (const SelectedScript& selected : load_scripts(paths, options)) {
     SuiteOptions own = options;
     own.root = selected.root;
+    ScriptGoldens goldens(selected, paths, options);
     for (const scenarios::StoreKind* kind : kinds) {
       std::string unmet = unmet_requirements(selected.script, *kind);
       for (const std::size_t index : selected.cases) {
@@ -150,9 +209,11 @@ SuiteResult run_suite(const std::vector<fs::path>& paths, const scenarios::Store
           options.progress(case_name(which.claims.scenario, which.claims.variant) + " on " + kind->name);
         result.cases.push_back(unmet.empty() ? run_case(which, kind->name, registry, own)
                                              : skipped_case(which, kind->name, unmet));
+        if (unmet.empty()) goldens.judge(result.cases.back());
         if (options.on_case) options.on_case(result.cases.back());
       }
     }
+    goldens.finish(result.stale_goldens);
   }
   result.seconds = watch.seconds();
   return result;

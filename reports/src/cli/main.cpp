@@ -29,7 +29,7 @@ Exit codes, the first that applies:
   6  two runs with the same seed differ
   1  a rule is broken
   7  a check never met what it is about, or a seeded fault survived
-  8  a stale baseline (reserved: no command of this version compares with one)
+  8  a stale baseline: a line of a golden file that no case stands behind
   9  inconclusive: the trace cannot tell
   4  nothing was selected
   0  pass

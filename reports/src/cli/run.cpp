@@ -20,6 +20,7 @@ struct RunOptions {
   std::string clock = "none";
   std::vector<std::string> reports;
   bool check_determinism = false;
+  bool update = false;
 };
 
 constexpr const char* kFooter = R"(Examples:
@@ -54,6 +55,7 @@ int run(const RunOptions& options) {
   suite.trace_format = options.trace_format;
   suite.clock = options.clock == "mono" ? trace::ClockKind::mono : trace::ClockKind::none;
   suite.check_determinism = options.check_determinism;
+  suite.update_goldens = options.update;
   suite.progress = progress_line();
   Reports reports(options.reports);
   std::optional<TemporaryDirectory> temporary;
@@ -77,6 +79,7 @@ int run(const RunOptions& options) {
   reports.finish(result, [](const reports::SuiteResult& done, std::ostream& out, bool color) {
     reports::write_text(done, out, {.color = color});
   });
+  for (const std::string& line : result.stale_goldens) std::cerr << "kvwitness: stale golden: " << line << '\n';
   const int code = reports::exit_code(result);
   if (code == static_cast<int>(reports::ExitCode::nothing_selected)) {
     std::cerr << "kvwitness: nothing was run: no case matches, or no store meets the requirements\n";
@@ -105,6 +108,8 @@ void add_run(CLI::App& app, int& exit_code) {
       ->check(CLI::IsMember({"none", "mono"}))
       ->capture_default_str();
   command.add_flag("--check-determinism", options->check_determinism, "Run each case twice and compare the digests");
+  command.add_flag("--update", options->update,
+                   "Write the goldens beside scripts (name.golden.jsonl) anew, for scripts that have one or are named");
   add_report_option(command, options->reports);
   command.footer(kFooter);
   command.callback([options, &exit_code] { exit_code = run(*options); });

@@ -2,6 +2,7 @@
 /// store, and the tests all go through.
 #pragma once
 
+#include "kvwitness/reports/golden.hpp"
 #include "kvwitness/scenarios/driver.hpp"
 #include "kvwitness/trace/bus.hpp"
 #include "kvwitness/verify/judge.hpp"
@@ -27,11 +28,13 @@ struct CaseResult {
   bool nondeterministic = false;
   double seconds = 0;
   std::filesystem::path trace;  ///< saved here; empty: not saved
+  GoldenValue golden;           ///< what a golden keeps of the run
   std::string incomplete;       ///< why the trace that was checked does not tell the whole run; empty: it does
 };
 
 struct SuiteResult {
   std::vector<CaseResult> cases;
+  std::vector<std::string> stale_goldens;  ///< lines of golden files that no case stands behind
   double seconds = 0;
 };
 
@@ -46,7 +49,8 @@ struct SuiteOptions {
   std::filesystem::path trace_dir{};            ///< where every case's trace is saved; empty: nowhere
   std::string trace_format = "jsonl";           ///< or "blocks"
   trace::ClockKind clock = trace::ClockKind::none;
-  bool check_determinism = false;                           ///< run twice, compare digests
+  bool check_determinism = false;  ///< run twice, compare digests
+  bool update_goldens = false;     ///< write goldens for scripts that have some or were named, instead of comparing
   std::function<void(const std::string& what)> progress{};  ///< may be empty
   std::function<void(const CaseResult& done)> on_case{};    ///< called as each case ends; may be empty
 };
@@ -56,8 +60,9 @@ struct SuiteOptions {
                                   const scenarios::StoreRegistry& registry, const SuiteOptions& options);
 
 /// Loads scripts (files, or directories searched for *.jsonc in order of path), checks that every rule they ask for
-/// exists, and runs every selected case on every store. All scripts are loaded before the first case runs. Throws
-/// trace::Error where a script cannot be loaded.
+/// exists, and runs every selected case on every store. Where a golden lies beside a script (see golden.hpp), its
+/// cases are held to it, unless a seed or a parameter was given. All scripts are loaded before the first case runs.
+/// Throws trace::Error where a script cannot be loaded.
 [[nodiscard]] SuiteResult run_suite(const std::vector<std::filesystem::path>& paths,
                                     const scenarios::StoreRegistry& registry, const SuiteOptions& options);
 
