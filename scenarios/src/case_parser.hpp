@@ -15,10 +15,10 @@ inline constexpr std::uint64_t kStoreLayersMax = std::uint64_t{1} << 20;
 /// Elements of one row, all heads together, at most.
 inline constexpr std::uint64_t kRowElementsMax = 65536;
 
-/// `model` and `stores`.
-void parse_stores(const Fields& script, Case& made);
-/// `stream` or `streams`; the seed is known already.
+/// `stream` or `streams`; file and seed are known already.
 void parse_streams(const Fields& script, Case& made);
+/// `model` and `stores`; the streams are known already, for a decoder brings its shape.
+void parse_stores(const Fields& script, Case& made);
 /// `expect`, `witness` and `budgets`. `outputs`: labels that the steps record.
 void parse_claims(const Fields& script, const std::set<std::string>& outputs,
                   const std::vector<std::string>& known_rules, Case& made);

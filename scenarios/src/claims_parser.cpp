@@ -29,11 +29,14 @@ std::optional<Value> limit_of(const Fields& rule, std::string_view key, trace::C
   return value;
 }
 
-trace::Tolerance parse_tolerance(const Fields& rule) {
+trace::Tolerance parse_tolerance(const Fields& rule, std::string_view id) {
   using trace::Comparison;
   trace::Tolerance tolerance;
-  if (const auto by = rule.find("by"))
-    tolerance.by = static_cast<Comparison>(by->choice({"bits", "max_ulp", "abs_rel", "cosine_min"}));
+  const auto by = rule.find("by");
+  if (by && (id == "output-bound" || id == "different-output" || id == "golden-sha256"))
+    by->fail(fmt::format("{} compares in one way only", id));
+  if (id == "output-bound") tolerance.by = Comparison::abs_rel;
+  if (by) tolerance.by = static_cast<Comparison>(by->choice({"bits", "max_ulp", "abs_rel", "cosine_min"}));
   if (const auto abs = limit_of(rule, "abs", Comparison::abs_rel, tolerance.by))
     tolerance.abs = bounded_number(*abs, 0, std::numeric_limits<float>::max());
   if (const auto rel = limit_of(rule, "rel", Comparison::abs_rel, tolerance.by))
@@ -62,6 +65,37 @@ std::string parse_rule_id(const Value& value, const std::vector<std::string>& kn
   return id;
 }
 
+/// Rules that compare recorded tensors.
+bool is_about_tensors(std::string_view rule) noexcept {
+  return rule == "same-output" || rule == "different-output" || rule == "output-bound" || rule == "golden-sha256";
+}
+
+void parse_ordinals(const Fields& rule, trace::RuleRequest& request) {
+  const auto from = rule.find("from_ordinal");
+  const auto to = rule.find("to_ordinal");
+  if ((from || to) && !is_about_tensors(request.rule))
+    (from ? *from : *to).fail("only of rules about recorded tensors");
+  if (from) request.from_ordinal = from->count();
+  if (to) request.to_ordinal = to->count({std::uint64_t{request.from_ordinal} + 1, trace::kNoPosition});
+}
+
+void parse_golden(const Fields& rule, const std::set<std::string>& outputs, trace::RuleRequest& request) {
+  if (request.rule != "golden-sha256") {
+    for (const std::string_view key : {"of", "sha256", "rows"}) {
+      if (const auto value = rule.find(key)) value->fail("only of golden-sha256");
+    }
+    return;
+  }
+  static_cast<void>(rule.get("of"));
+  request.left = parse_output(rule, "of", outputs);
+  const Value digest = rule.get("sha256");
+  request.sha256 = digest.text();
+  const bool is_hex = request.sha256.find_first_not_of("0123456789abcdef") == std::string::npos;
+  if (!is_hex || request.sha256.size() < 32 || request.sha256.size() > 64)
+    digest.fail("must be the first 32 to 64 hex digits, in lower case");
+  if (const auto rows = rule.find("rows")) request.all_rows = rows->choice({"last", "all"}) == 1;
+}
+
 trace::RuleRequest parse_rule(const Value& value, const std::set<std::string>& outputs,
                               const std::vector<std::string>& known_rules, const Case& made) {
   const Fields rule(value, rule_keys());
@@ -73,8 +107,15 @@ trace::RuleRequest parse_rule(const Value& value, const std::set<std::string>& o
   request.right = parse_output(rule, "right", outputs);
   if (request.left.empty() != request.right.empty()) value.fail("'left' and 'right' go together");
   if (!request.left.empty() && request.left == request.right) value.fail("compares an output with itself");
-  if (request.rule == "same-output" && request.left.empty()) value.fail("same-output needs 'left' and 'right'");
-  request.tolerance = parse_tolerance(rule);
+  if (is_about_tensors(request.rule) && request.rule != "golden-sha256" && request.left.empty())
+    value.fail(fmt::format("{} needs 'left' and 'right'", request.rule));
+  parse_golden(rule, outputs, request);
+  parse_ordinals(rule, request);
+  request.tolerance = parse_tolerance(rule, request.rule);
+  if (const auto margin = rule.find("margin")) {
+    if (request.rule != "output-bound") margin->fail("only of output-bound");
+    request.margin = bounded_number(*margin, 0, std::numeric_limits<float>::max());
+  }
   return request;
 }
 

@@ -14,20 +14,24 @@ constexpr Keys kScript = {"$schema", "version", "id",     "title",   "tags",  "r
                           "model",   "stores",  "stream", "streams", "steps", "expect",   "witness", "budgets"};
 constexpr Keys kModel = {"layers", "q_heads", "kv_heads", "head_dim", "score_scale", "softcap"};
 constexpr Keys kStore = {"kind", "capacity", "window", "sliding", "sequences", "rope"};
-constexpr Keys kStream = {"kind", "shape", "salt", "seed"};
+constexpr Keys kStream = {"kind", "shape", "salt", "seed", "model", "tokens", "greedy", "arithmetic"};
+constexpr Keys kDecoder = {"hidden",       "layers", "q_heads", "kv_heads",   "head_dim",
+                           "intermediate", "vocab",  "seed",    "rope_theta", "checkpoint"};
 constexpr Keys kExpectation = {"refused"};
-constexpr Keys kRule = {"rule", "store", "left", "right", "by", "abs", "rel", "max_ulp", "cosine_min", "nan_equal"};
+constexpr Keys kRule = {"rule",       "store",     "left",         "right",      "by", "abs",    "rel",  "max_ulp",
+                        "cosine_min", "nan_equal", "from_ordinal", "to_ordinal", "of", "sha256", "rows", "margin"};
 constexpr Keys kWitness = {"sometimes"};
 constexpr Keys kBudgets = {"after_token",    "allocations_per_token", "adapters_per_token", "copied_bytes_per_token",
                            "live_bytes_max", "resident_positions_max"};
 
 constexpr Keys kAppend = {"op", "id", "on", "seq", "expect", "count", "chunk", "layer", "stream", "ordinal"};
-constexpr Keys kPrefill = {"op", "id", "on", "seq", "expect", "count", "chunk", "stream", "ordinal", "path", "as"};
-constexpr Keys kDecode = {"op",     "id",      "on",   "seq", "expect",      "count",
-                          "stream", "ordinal", "path", "as",  "attend_every"};
+constexpr Keys kPrefill = {"op",    "id",     "on",      "seq",  "expect", "count",
+                           "chunk", "stream", "ordinal", "path", "as",     "record_every"};
+constexpr Keys kDecode = {"op",     "id",      "on",   "seq", "expect",       "count",
+                          "stream", "ordinal", "path", "as",  "attend_every", "record_every"};
 constexpr Keys kWindow = {"op", "id", "on", "seq", "expect", "from", "to", "layer", "as"};
 constexpr Keys kRelease = {"op", "id", "on", "seq", "using"};
-constexpr Keys kRead = {"op", "id", "on", "seq", "expect", "from", "to", "layer"};
+constexpr Keys kRead = {"op", "id", "on", "seq", "expect", "from", "to", "layer", "as"};
 constexpr Keys kAttend = {"op", "id", "on", "seq", "expect", "using", "from", "count", "layer", "stream", "path", "as"};
 constexpr Keys kEvict = {"op", "id", "on", "seq", "expect", "from", "to", "count"};
 constexpr Keys kTrim = {"op", "id", "on", "seq", "expect", "slack"};
@@ -62,7 +66,8 @@ constexpr OperationKeys kOperations[] = {
 
 constexpr KeySet kSets[] = {
     {"script", kScript},           {"model", kModel}, {"store", kStore},     {"stream", kStream},
-    {"expectation", kExpectation}, {"rule", kRule},   {"witness", kWitness}, {"budgets", kBudgets}};
+    {"expectation", kExpectation}, {"rule", kRule},   {"witness", kWitness}, {"budgets", kBudgets},
+    {"decoder", kDecoder}};
 
 }  // namespace
 
@@ -89,6 +94,10 @@ const KeySet& witness_keys() noexcept {
 }
 const KeySet& budget_keys() noexcept {
   return kSets[7];
+}
+
+const KeySet& decoder_keys() noexcept {
+  return kSets[8];
 }
 
 std::span<const OperationKeys> operation_keys() noexcept {

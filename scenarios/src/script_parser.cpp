@@ -59,8 +59,8 @@ void parse_case(const Fields& script, const LoadOptions& options, const std::str
   const auto seed = script.find("seed");
   const std::uint64_t own_seed = seed ? seed->u64() : kDefaultSeed;
   made.claims.seed = options.seed.value_or(own_seed);
-  parse_stores(script, made);
   parse_streams(script, made);
+  parse_stores(script, made);
   StepParser steps(made, steps_file);
   made.steps = steps.parse(script.get("steps"));
   parse_claims(script, steps.outputs(), options.rules, made);

@@ -58,6 +58,7 @@ Stage::Stage(const Case& which, const trace::Claims& claims, const StoreRegistry
                                                  static_cast<trace::StoreIndex>(i), needs.held_max, needs.queries_max));
   }
   size_rooms(needs);
+  decoders_.emplace(which, stores_, needs.queries_max);
   for (const StreamSource& source : which.streams) bus.names().intern(source.name);
   output_names_.resize(claims.steps.size());
   for_each_step(which.steps, [&](const Step& step, std::uint64_t /*times*/) {
@@ -74,10 +75,13 @@ void Stage::size_rooms(const StageNeeds& needs) {
   std::uint64_t read_bytes = 0;
   std::size_t forward_bytes = 0;
   for (const auto& store : stores_) {
-    for (const core::LayerGeometry& layer : store->config().layers) {
+    for (trace::LayerIndex i = 0; i < store->layers(); ++i) {
+      const core::LayerGeometry& layer = store->geometry(i);
       kv_elements = std::max(kv_elements, layer.kv_elements());
       q_elements = std::max(q_elements, layer.q_elements());
-      read_bytes = std::max(read_bytes, layer.kv_elements() * sizeof(float) * layer.capacity);
+      const std::uint64_t row_bytes =
+          std::max(core::k_row_bytes(store->config(), i), core::v_row_bytes(store->config(), i));
+      read_bytes = std::max(read_bytes, row_bytes * layer.capacity);
     }
     forward_bytes = std::max(forward_bytes, arena_bytes(store->config()));
   }
@@ -202,24 +206,27 @@ void Stage::expect(const Step& step, const StepSpan& span, trace::Operation oper
 void Stage::record_outputs(trace::Subject subject, trace::NameHash label, trace::Position first,
                            std::span<const float> out, std::uint32_t elements) {
   if (!bus_->active()) return;
-  for (std::size_t at = 0; at + elements <= out.size(); at += elements) {
-    const std::span<const float> row = out.subspan(at, elements);
-    trace::TensorRecorded recorded{};
-    recorded.label = label;
-    recorded.digest = trace::values_digest(row);
-    recorded.tensor = next_tensor_++;
-    recorded.elements = elements;
-    recorded.role = trace::Plane::out;
-    recorded.position = first++;
-    bus_->emit(subject, recorded);
-    for (std::size_t offset = 0; offset < elements; offset += kValuesPerEvent) {
-      trace::TensorValues values{};
-      values.tensor = recorded.tensor;
-      values.offset = static_cast<std::uint32_t>(offset);
-      for (std::size_t i = 0; i < std::min<std::size_t>(kValuesPerEvent, elements - offset); ++i)
-        values.values[i] = trace::to_bits(row[offset + i]);
-      bus_->emit(subject, values);
-    }
+  for (std::size_t at = 0; at + elements <= out.size(); at += elements)
+    record_row(subject, {label, trace::Plane::out, first++, 0}, out.subspan(at, elements));
+}
+
+void Stage::record_row(trace::Subject subject, const Recorded& what, std::span<const float> row) {
+  trace::TensorRecorded recorded{};
+  recorded.label = what.label;
+  recorded.digest = trace::values_digest(row);
+  recorded.tensor = next_tensor_++;
+  recorded.elements = static_cast<std::uint32_t>(row.size());
+  recorded.role = what.role;
+  recorded.position = what.position;
+  recorded.ordinal = what.ordinal;
+  bus_->emit(subject, recorded);
+  for (std::size_t offset = 0; offset < row.size(); offset += kValuesPerEvent) {
+    trace::TensorValues values{};
+    values.tensor = recorded.tensor;
+    values.offset = static_cast<std::uint32_t>(offset);
+    for (std::size_t i = 0; i < std::min<std::size_t>(kValuesPerEvent, row.size() - offset); ++i)
+      values.values[i] = trace::to_bits(row[offset + i]);
+    bus_->emit(subject, values);
   }
 }
 

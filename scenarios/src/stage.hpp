@@ -1,6 +1,7 @@
 /// What the steps of a running case work on: stores, rooms for rows, names. Everything is sized before the first step.
 #pragma once
 
+#include "decoder_run.hpp"
 #include "kvwitness/core/scope.hpp"
 #include "kvwitness/scenarios/driver.hpp"
 #include "store_run.hpp"
@@ -25,6 +26,14 @@ struct StepSpan {
   std::uint32_t step = 0;
   std::uint32_t token = 0;
   std::uint64_t start_ns = 0;
+};
+
+/// What a recorded row is.
+struct Recorded {
+  trace::NameHash label = 0;
+  trace::Plane role = trace::Plane::out;
+  trace::Position position = 0;
+  std::uint32_t ordinal = 0;  ///< rows of two labels are paired by it
 };
 
 /// Rows of one append, as the streams make them; valid until the next fill.
@@ -58,6 +67,7 @@ class Stage {
   /// Index of a step's stream.
   [[nodiscard]] std::size_t stream(const Step& step) const;
   [[nodiscard]] RowRooms& rooms() noexcept { return rooms_; }
+  [[nodiscard]] DecoderRuns& decoders() noexcept { return *decoders_; }
   /// Null where no step gathers.
   [[nodiscard]] core::Scope* forward() noexcept { return forward_.get(); }
   /// Name of a step's outputs on a store, "sut.out".
@@ -85,6 +95,8 @@ class Stage {
   /// Tells the output rows of queries at positions first, first+1, ...
   void record_outputs(trace::Subject subject, trace::NameHash label, trace::Position first, std::span<const float> out,
                       std::uint32_t elements);
+  /// Tells one row and its values.
+  void record_row(trace::Subject subject, const Recorded& what, std::span<const float> row);
 
   /// What a measured region can tell.
   [[nodiscard]] trace::Evidence evidence() const noexcept { return evidence_; }
@@ -105,6 +117,7 @@ class Stage {
   std::vector<std::unique_ptr<StoreRun>> stores_;
   std::vector<std::vector<trace::NameHash>> output_names_;  ///< [step][store]
   RowRooms rooms_;
+  std::optional<DecoderRuns> decoders_;
   std::unique_ptr<core::Scope> forward_;
   trace::Evidence evidence_;
   std::uint32_t next_tensor_ = 0;

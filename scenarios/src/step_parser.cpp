@@ -70,7 +70,7 @@ Step StepParser::parse_step(const Value& value) {
     case Operation::decode: parse_append(step, fields); break;
     case Operation::window: parse_window(step, fields); break;
     case Operation::release: parse_using(step, fields.get("using")); break;
-    case Operation::read: parse_range(step, fields); break;
+    case Operation::read: parse_read(step, fields); break;
     case Operation::attend: parse_attend(step, fields); break;
     case Operation::evict: parse_evict(step, fields); break;
     case Operation::trim:
@@ -155,6 +155,9 @@ void StepParser::parse_append(Step& step, const Fields& fields) {
   step.count = count ? count->count(kCounts) : 1;
   if (const auto stream = fields.find("stream")) parse_stream(step, *stream);
   if (const auto ordinal = fields.find("ordinal")) step.ordinal = ordinal->count();
+  if (const DecoderSource* decoder = decoder_of(step)) return parse_decoder_work(step, fields, *decoder);
+  if (step.operation != Operation::append && fields.has("record_every"))
+    fields.get("record_every").fail("only of a decoder's logits");
   if (step.operation != Operation::decode) {
     if (const auto chunk = fields.find("chunk")) step.chunk = chunk->count({1, kChunkMax});
   }
@@ -167,6 +170,40 @@ void StepParser::parse_append(Step& step, const Fields& fields) {
     if (const auto every = fields.find("attend_every")) step.attend_every = every->count({1, kTokensMax});
     auto& sampling = case_->claims.sampling;
     sampling.attend_every = std::max(sampling.attend_every, step.attend_every);
+  }
+  require_one_call(step, fields);
+  if (step.expect.value_or(trace::RefusalCode::none) == trace::RefusalCode::none)
+    count_tokens(step.count, fields.object());
+}
+
+const DecoderSource* StepParser::decoder_of(const Step& step) const {
+  if (step.stream.empty()) return case_->streams.front().decoder ? &*case_->streams.front().decoder : nullptr;
+  const auto found = std::ranges::find(case_->streams, step.stream, &StreamSource::name);
+  return found->decoder ? &*found->decoder : nullptr;
+}
+
+void StepParser::require_rows(const Step& step, const Fields& fields) const {
+  if (decoder_of(step) == nullptr) return;
+  fields.object().fail("the stream is a decoder, whose rows come with attention only: use prefill or decode");
+}
+
+void StepParser::parse_decoder_work(Step& step, const Fields& fields, const DecoderSource& decoder) {
+  if (step.operation == Operation::append) require_rows(step, fields);
+  if (const auto path = fields.find("path")) path->fail("a decoder attends over the window as it lies");
+  if (step.operation == Operation::decode) {
+    if (const auto every = fields.find("attend_every")) every->fail("a decoder attends at every token");
+  } else if (const auto chunk = fields.find("chunk")) {
+    step.chunk = chunk->count({1, kChunkMax});
+  }
+  if (const auto ordinal = fields.find("ordinal"); ordinal && decoder.greedy && *step.ordinal >= decoder.tokens.size())
+    ordinal->fail(fmt::format("a greedy stream is fed anew from its {} first tokens only", decoder.tokens.size()));
+  if (const auto as = fields.find("as")) {
+    step.as = as->word();
+    for (const std::string& store : step.on) outputs_.insert(fmt::format("{}.{}", store, step.as));
+  }
+  if (const auto every = fields.find("record_every")) {
+    if (step.as.empty()) every->fail("without 'as' nothing is recorded");
+    step.record_every = every->count({1, kTokensMax});
   }
   require_one_call(step, fields);
   if (step.expect.value_or(trace::RefusalCode::none) == trace::RefusalCode::none)
@@ -212,6 +249,14 @@ void StepParser::parse_window(Step& step, const Fields& fields) {
   }
 }
 
+void StepParser::parse_read(Step& step, const Fields& fields) {
+  parse_range(step, fields);
+  const auto as = fields.find("as");
+  if (!as) return;
+  step.as = as->word();
+  for (const std::string& store : step.on) outputs_.insert(fmt::format("{}.{}", store, step.as));
+}
+
 void StepParser::parse_using(Step& step, const Value& value) {
   step.use = value.text();
   for (const std::string& store : step.on) {
@@ -230,6 +275,7 @@ void StepParser::parse_attend(Step& step, const Fields& fields) {
   step.count = count ? count->count({1, kChunkMax}) : 1;
   if (const auto layer = fields.find("layer")) parse_layer(step, *layer);
   if (const auto stream = fields.find("stream")) parse_stream(step, *stream);
+  require_rows(step, fields);
   parse_attention(step, fields);
 }
 
@@ -272,6 +318,7 @@ void StepParser::parse_workload(Step& step, const Fields& fields) {
   auto& sampling = case_->claims.sampling;
   sampling.attend_every = std::max(sampling.attend_every, step.attend_every);
   if (const auto stream = fields.find("stream")) parse_stream(step, *stream);
+  require_rows(step, fields);
   outputs_.insert(fmt::format("{}.{}", store.name, output_label(step)));
 }
 

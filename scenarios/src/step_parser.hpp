@@ -38,8 +38,10 @@ class StepParser {
   void parse_expect(Step& step, const Value& value);
   void parse_append(Step& step, const Fields& fields);
   void parse_attention(Step& step, const Fields& fields);
+  void parse_decoder_work(Step& step, const Fields& fields, const DecoderSource& decoder);
   void parse_range(Step& step, const Fields& fields);
   void parse_window(Step& step, const Fields& fields);
+  void parse_read(Step& step, const Fields& fields);
   void parse_using(Step& step, const Value& value);
   void parse_attend(Step& step, const Fields& fields);
   void parse_evict(Step& step, const Fields& fields);
@@ -48,6 +50,10 @@ class StepParser {
   void parse_repeat(Step& step, const Fields& fields);
   void parse_layer(Step& step, const Value& value) const;
   void parse_stream(Step& step, const Value& value) const;
+  /// Null where the step's stream is none.
+  [[nodiscard]] const DecoderSource* decoder_of(const Step& step) const;
+  /// Throws where the step's stream is a decoder.
+  void require_rows(const Step& step, const Fields& fields) const;
   void require_one_call(const Step& step, const Fields& fields) const;
   void count_tokens(std::uint64_t tokens, const Value& where);
   [[nodiscard]] const StoreSpec& store_of(const Value& value) const;

@@ -130,6 +130,8 @@ bool StepRunner::take_turn(const Step& step, Turn& turn) {
   TokenTask task{&step, turn.store, turn.sequence, turn.stream};
   task.ordinal = turn.store->sequence(turn.sequence).ordinals[turn.stream];
   task.count = rows_of_turn(step, turn);
+  if (stage_->decoders().has(turn.stream))
+    task.count = stage_->decoders().tokens(turn.stream).known(turn.sequence, task.ordinal, task.count);
   task.token = turn.taken++;
   turn.left -= task.count;
   RefusalCode code = RefusalCode::none;
@@ -186,15 +188,28 @@ StepOutcome StepRunner::open_window(const Step& step, StoreRun& store, const Ste
 StepOutcome StepRunner::read_rows(const Step& step, StoreRun& store, const StepSpan& span) {
   return for_each_layer(step, store, [&](trace::LayerIndex layer) {
     const trace::Range range = range_of(step, store, span.subject.sequence, layer);
-    const core::LayerGeometry& geometry = store.geometry(layer);
     RowRooms& rooms = stage_->rooms();
-    const std::size_t bytes =
-        std::min<std::size_t>(std::size_t{range.count()} * geometry.kv_elements() * sizeof(float), rooms.read_k.size());
+    const trace::LayerIndex known = layer < store.layers() ? layer : trace::LayerIndex{0};
+    const auto room = [&](std::vector<std::byte>& bytes, std::uint64_t row_bytes) {
+      // A range longer than any layer is refused for what it asks.
+      return std::span(bytes).first(std::min<std::size_t>(range.count() * row_bytes, bytes.size()));
+    };
     stage_->expect(step, span, Operation::read, layer);
     const auto done = store.traced().read(span.subject.sequence, layer, range,
-                                          {std::span(rooms.read_k).first(bytes), std::span(rooms.read_v).first(bytes)});
+                                          {room(rooms.read_k, core::k_row_bytes(store.config(), known)),
+                                           room(rooms.read_v, core::v_row_bytes(store.config(), known))});
+    if (done && !step.as.empty()) record_keys(step, store, {store.index(), span.subject.sequence, layer}, range);
     return outcome_of(done.code());
   });
+}
+
+void StepRunner::record_keys(const Step& step, const StoreRun& store, trace::Subject subject, trace::Range range) {
+  if (!stage_->bus().active() || store.config().k_type != trace::DType::f32) return;
+  const std::size_t elements = store.geometry(subject.layer).kv_elements();
+  const auto* keys = reinterpret_cast<const float*>(stage_->rooms().read_k.data());
+  for (std::uint32_t i = 0; i < range.count(); ++i)
+    stage_->record_row(subject, {stage_->output_name(step, store), trace::Plane::k, range.from + i, range.from + i},
+                       {keys + i * elements, elements});
 }
 
 StepOutcome StepRunner::attend(const Step& step, StoreRun& store, const StepSpan& span) {

@@ -40,6 +40,8 @@ class StepRunner {
 
   trace::StepOutcome open_window(const Step& step, StoreRun& store, const StepSpan& span);
   trace::StepOutcome read_rows(const Step& step, StoreRun& store, const StepSpan& span);
+  /// Tells the K rows of a range that was read.
+  void record_keys(const Step& step, const StoreRun& store, trace::Subject subject, trace::Range range);
   trace::StepOutcome attend(const Step& step, StoreRun& store, const StepSpan& span);
   trace::StepOutcome attend_layer(const Step& step, StoreRun& store, const StepSpan& span, trace::LayerIndex layer);
   trace::StepOutcome edit(const Step& step, StoreRun& store, const StepSpan& span);

@@ -1,10 +1,12 @@
 #include "case_parser.hpp"
+#include "decoder_parser.hpp"
 #include "kvwitness/trace/names.hpp"
 
 #include <fmt/format.h>
 
 #include <limits>
 #include <optional>
+#include <utility>
 
 namespace kvwitness::scenarios {
 namespace {
@@ -81,6 +83,7 @@ void check_shape(const core::StoreConfig& config, const Value& where) {
   }
 }
 
+/// `model`: its layers have rope where a decoder is run.
 StoreSpec parse_store(const std::string& name, const Value& value, const core::StoreConfig& model, Room& room) {
   const Fields store(value, store_keys());
   StoreSpec spec{name, store.get("kind").text(), model, !store.has("sliding")};
@@ -89,13 +92,19 @@ StoreSpec parse_store(const std::string& name, const Value& value, const core::S
   for (std::size_t i = 0; i < layers.size(); ++i) layers[i].capacity = capacities[i].count({1, 1U << 30});
   if (const auto window = store.find("window")) {
     const std::vector<Value> windows = per_layer(*window, layers.size());
-    for (std::size_t i = 0; i < layers.size(); ++i) layers[i].window = read_window(windows[i]);
+    for (std::size_t i = 0; i < layers.size(); ++i) {
+      layers[i].window = read_window(windows[i]);
+      // Only a checkpoint has windows of its own.
+      const trace::WindowSize own = model.layers[i].window;
+      if (own.limited && layers[i].window != own) windows[i].fail(fmt::format("the checkpoint's is {}", own.keys));
+    }
   }
   if (const auto sliding = store.find("sliding")) {
     const std::vector<Value> slides = per_layer(*sliding, layers.size());
     for (std::size_t i = 0; i < layers.size(); ++i) layers[i].sliding = slides[i].boolean();
   }
   if (const auto rope = store.find("rope")) {
+    if (model.layers.front().rope) rope->fail("the decoder says how its keys are rotated");
     const std::vector<Value> thetas = per_layer(*rope, layers.size());
     for (std::size_t i = 0; i < layers.size(); ++i) layers[i].rope = read_rope(thetas[i]);
   }
@@ -105,8 +114,10 @@ StoreSpec parse_store(const std::string& name, const Value& value, const core::S
   return spec;
 }
 
-trace::StreamSpec parse_stream(const Value& value, std::uint64_t seed) {
-  const Fields stream(value, stream_keys());
+trace::StreamSpec parse_stream(const Fields& stream, std::uint64_t seed) {
+  for (const std::string_view key : {"model", "tokens", "greedy", "arithmetic"}) {
+    if (const auto of_decoder = stream.find(key)) of_decoder->fail("only of a decoder stream");
+  }
   trace::StreamSpec spec;
   spec.kind = static_cast<trace::StreamKind>(stream.get("kind").choice({"coded", "indicator", "random"}));
   const auto own_seed = stream.find("seed");
@@ -120,16 +131,47 @@ trace::StreamSpec parse_stream(const Value& value, std::uint64_t seed) {
   return spec;
 }
 
-void add_stream(Case& made, const std::string& name, trace::StreamSpec spec) {
-  spec.name = trace::hash_name(name);
-  made.streams.push_back({name, spec});
-  made.claims.streams.push_back({name, spec});
+void add_stream(Case& made, const std::string& name, const Value& value) {
+  const Fields stream(value, stream_keys());
+  StreamSource source;
+  source.name = name;
+  if (stream.get("kind").choice({"coded", "indicator", "random", "decoder"}) == 3) {
+    source.decoder = parse_decoder(stream, made.file);
+    source.spec.kind = trace::StreamKind::external;
+  } else {
+    source.spec = parse_stream(stream, made.claims.seed);
+  }
+  source.spec.name = trace::hash_name(name);
+  made.claims.streams.push_back({name, source.spec});
+  made.streams.push_back(std::move(source));
+}
+
+/// Shape that all decoders of a case share; absent where there is none.
+std::optional<core::StoreConfig> decoder_shape(const Fields& script, const Case& made) {
+  std::optional<core::StoreConfig> shape;
+  for (const StreamSource& stream : made.streams) {
+    if (!stream.decoder) continue;
+    const core::StoreConfig own = store_shape(stream.decoder->model.config);
+    if (shape && (own.layers != shape->layers || own.softcap != shape->softcap))
+      script.get("streams").fail(
+          fmt::format("the decoder of '{}' has another shape than the one before it", stream.name));
+    shape = own;
+  }
+  return shape;
+}
+
+core::StoreConfig model_of(const Fields& script, const Case& made) {
+  const std::optional<core::StoreConfig> decoder = decoder_shape(script, made);
+  const auto model = script.find("model");
+  if (!decoder) return parse_model(script.get("model"));
+  if (model) require_shape(Fields(*model, model_keys()), parse_model(*model), *decoder);
+  return *decoder;
 }
 
 }  // namespace
 
 void parse_stores(const Fields& script, Case& made) {
-  const core::StoreConfig model = parse_model(script.get("model"));
+  const core::StoreConfig model = model_of(script, made);
   const Value stores = script.get("stores");
   Room room;
   for (const auto& [name, value] : stores.named()) {
@@ -144,13 +186,15 @@ void parse_streams(const Fields& script, Case& made) {
   const auto many = script.find("streams");
   if (one && many) many->fail("give 'stream' or 'streams', not both");
   if (many) {
-    for (const auto& [name, value] : many->named()) add_stream(made, name, parse_stream(value, made.claims.seed));
+    for (const auto& [name, value] : many->named()) add_stream(made, name, value);
   } else if (one) {
-    add_stream(made, "main", parse_stream(*one, made.claims.seed));
+    add_stream(made, "main", *one);
   } else {
-    trace::StreamSpec coded;
-    coded.seed = made.claims.seed;
-    add_stream(made, "main", coded);
+    StreamSource coded{"main", {}, std::nullopt};
+    coded.spec.seed = made.claims.seed;
+    coded.spec.name = trace::hash_name(coded.name);
+    made.claims.streams.push_back({coded.name, coded.spec});
+    made.streams.push_back(std::move(coded));
   }
 }
 

@@ -49,6 +49,11 @@ StoreRun::StoreRun(const StoreSpec& spec, const StoreKind& kind, std::size_t str
   held_.reserve(held_max + 1);
 }
 
+std::unique_ptr<core::StoreCache> StoreRun::make_cache(std::uint32_t tokens_max) {
+  if (subject_.make_cache != nullptr) return subject_.make_cache(*traced_, *subject_.path, tokens_max);
+  return std::make_unique<core::StoreCache>(*traced_, *subject_.path, tokens_max);
+}
+
 const core::LayerGeometry& StoreRun::geometry(trace::LayerIndex layer) const noexcept {
   return config().layers[layer < config().layers.size() ? layer : 0];
 }

@@ -8,6 +8,7 @@
 
 #include <cstdint>
 #include <limits>
+#include <memory>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -47,6 +48,7 @@ class StoreRun {
   [[nodiscard]] const std::string& name() const noexcept { return spec_->name; }
   [[nodiscard]] core::TracedStore& traced() noexcept { return *traced_; }
   [[nodiscard]] const core::AttentionPath& path() const noexcept { return *subject_.path; }
+  [[nodiscard]] std::unique_ptr<core::StoreCache> make_cache(std::uint32_t tokens_max);
   [[nodiscard]] const core::StoreConfig& config() const noexcept { return traced_->config(); }
   [[nodiscard]] trace::LayerIndex layers() const noexcept {
     return static_cast<trace::LayerIndex>(config().layers.size());

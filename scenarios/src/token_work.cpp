@@ -1,5 +1,6 @@
 #include "token_work.hpp"
 
+#include "decoder_work.hpp"
 #include "kvwitness/trace/probe.hpp"
 
 #include <algorithm>
@@ -39,6 +40,7 @@ std::size_t events_of_token(const StoreRun& store, bool attends) {
 }
 
 RefusalCode run_layers(Stage& stage, const TokenTask& task, const StepSpan& span) {
+  if (stage.decoders().has(task.stream)) return run_decoder(stage, task, span);
   StoreRun& store = *task.store;
   const trace::Position first = store.end(task.sequence, 0);
   for (trace::LayerIndex layer = 0; layer < store.layers(); ++layer) {
@@ -115,7 +117,7 @@ RefusalCode run_chunk(Stage& stage, const TokenTask& task, Operation operation) 
 RefusalCode decode_token(Stage& stage, const TokenTask& task) {
   trace::Bus& bus = stage.bus();
   const StepSpan span = stage.begin_step(*task.step, Operation::decode, *task.store, task.sequence, task.token);
-  const std::size_t events = events_of_token(*task.store, task.attends);
+  const std::size_t events = events_of_token(*task.store, task.attends) + events_of_logits(stage, task);
   if (events > bus.capacity()) {
     const RefusalCode code = run_layers(stage, task, span);
     stage.end_step(span, outcome_of(code));

@@ -22,9 +22,10 @@ using namespace kvwitness::scenarios::testing;
 namespace {
 
 const std::set<std::string_view> kRules = {
-    "zero-alloc-per-token", "position-order",   "resident-set",      "window-exact",   "visible-set", "stale-refusal",
-    "legal-refused",        "expected-outcome", "refusal-unchanged", "adapter-priced", "same-output", "numeric-oracle",
-    "rope-ledger",          "bounded-memory",   "ledger-balance",    "event-grammar",  "trace-truth"};
+    "zero-alloc-per-token", "golden-sha256",     "different-output", "output-bound",  "position-order",
+    "resident-set",         "window-exact",      "visible-set",      "stale-refusal", "legal-refused",
+    "expected-outcome",     "refusal-unchanged", "adapter-priced",   "same-output",   "numeric-oracle",
+    "rope-ledger",          "bounded-memory",    "ledger-balance",   "event-grammar", "trace-truth"};
 
 template <class Store>
 StoreKind plain_kind(const std::string& name, mutants::Addressing addressing) {

@@ -14,6 +14,7 @@ namespace kvwitness::scenarios::mutants {
 [[nodiscard]] std::span<const Mutant> addressing_mutants();
 [[nodiscard]] std::span<const Mutant> compacting_mutants();
 [[nodiscard]] std::span<const Mutant> masking_mutants();
+[[nodiscard]] std::span<const Mutant> decoding_mutants();
 [[nodiscard]] std::span<const Mutant> numeric_mutants();
 [[nodiscard]] std::span<const Mutant> lifetime_mutants();
 [[nodiscard]] std::span<const Mutant> legality_mutants();

@@ -129,6 +129,20 @@ class MinusOnePath final : public UnsaidPath {
   }
 };
 
+class NeverAppliedPath final : public UnsaidPath {
+ public:
+  explicit NeverAppliedPath(const core::StoreConfig&) {}
+  Range key_range(LayerIndex, WindowSize, Position first, std::uint32_t count) const noexcept override {
+    return {0, first + count};
+  }
+  void attend_row(LayerIndex layer, const AttentionInput& row, std::span<const Run> runs,
+                  std::span<float> out) const noexcept override {
+    AttentionInput wrong = row;
+    wrong.window = {};
+    attend_quietly(layer, wrong, runs, out);
+  }
+};
+
 class OfGroupPath final : public UnsaidPath {
  public:
   explicit OfGroupPath(const core::StoreConfig& config) {
@@ -187,6 +201,9 @@ std::span<const Mutant> masking_mutants() {
       path_mutant<PlainFlat, LostInDecodePath>({"window-lost-in-decode", "window-not-applied", "karpathy/nanochat#452",
                                                 "window-exact", "single steps see everything that is held",
                                                 "the fallback for one token never got the window"}),
+      path_mutant<PlainFlat, NeverAppliedPath>(
+          {"window-never-applied", "window-not-applied", "keras-team/keras-hub#2186", "different-output",
+           "no path has a window, and none says so", "the window was a setting that no layer read"}),
       path_mutant<PlainRing, LostInChunkPath>({"window-lost-in-chunk", "window-not-applied", "pytorch/executorch#21384",
                                                "window-exact",
                                                "later rows of a chunk see all keys that the first one needs",

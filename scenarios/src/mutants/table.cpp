@@ -13,8 +13,8 @@ namespace {
   std::vector<Mutant> all;
   for (const std::span<const Mutant> group :
        {mutants::addressing_mutants(), mutants::compacting_mutants(), mutants::masking_mutants(),
-        mutants::numeric_mutants(), mutants::lifetime_mutants(), mutants::legality_mutants(),
-        mutants::accounting_mutants(), mutants::trace_mutants()}) {
+        mutants::decoding_mutants(), mutants::numeric_mutants(), mutants::lifetime_mutants(),
+        mutants::legality_mutants(), mutants::accounting_mutants(), mutants::trace_mutants()}) {
     all.insert(all.end(), group.begin(), group.end());
   }
   return all;

@@ -2,8 +2,10 @@
 #pragma once
 
 #include "kvwitness/core/attention.hpp"
+#include "kvwitness/core/decoder/store_cache.hpp"
 #include "kvwitness/core/kv_store.hpp"
 
+#include <cstdint>
 #include <functional>
 #include <memory>
 #include <string>
@@ -12,10 +14,15 @@
 
 namespace kvwitness::scenarios {
 
-/// A store, and the attention path it is read through.
+/// Makes the cache that a decoder works through, for so many tokens at a time.
+using MakeCache = std::unique_ptr<core::StoreCache> (*)(core::TracedStore& store, const core::AttentionPath& path,
+                                                        std::uint32_t tokens_max);
+
+/// A store, the attention path it is read through, and the cache that a decoder sees.
 struct Subject {
   std::unique_ptr<core::KvStore> store;
   std::unique_ptr<core::AttentionPath> path;  ///< never null
+  MakeCache make_cache = nullptr;             ///< null: core::StoreCache itself
 };
 
 /// How to build a kind. `capabilities` is what it can do (bits of trace::Capability), known before it is built, so that

@@ -2,6 +2,7 @@
 #pragma once
 
 #include "kvwitness/core/geometry.hpp"
+#include "kvwitness/scenarios/decoder_source.hpp"
 #include "kvwitness/trace/claims.hpp"
 
 #include <cstddef>
@@ -29,6 +30,7 @@ struct StoreSpec {
 struct StreamSource {
   std::string name;
   trace::StreamSpec spec;
+  std::optional<DecoderSource> decoder;  ///< absent: rows are a function of spec
 };
 
 /// Where attention reads its rows: the window's runs as they lie, or one gathered copy of them.
@@ -51,14 +53,15 @@ struct Step {
   std::optional<trace::Position> to;
   std::optional<std::uint32_t> slack;      ///< trim: positions beyond the widest window that do not matter yet
   std::optional<trace::LayerIndex> layer;  ///< append, window, read, attend: one layer; absent: all
-  std::string as;                          ///< label of outputs or view; empty: "out" for outputs, no held view
-  std::string use;                         ///< `using`: label of a held view
-  std::string left;                        ///< compare: store names
+  std::string as;   ///< label of outputs, rows read or view; empty: "out" for outputs (a decoder's: none), else nothing
+  std::string use;  ///< `using`: label of a held view
+  std::string left;  ///< compare: store names
   std::string right;
   AttentionSource path = AttentionSource::pair;  ///< prefill, decode, attend
   std::string label;                             ///< mark
   std::string file;                              ///< workload: relative to the script's file, or absolute
   std::uint32_t attend_every = 1;                ///< decode, workload: attention at every n-th token (and at each wrap)
+  std::uint32_t record_every = 1;                ///< of a decoder: logits of every n-th token of the stream
   std::uint32_t lanes = 0;                       ///< workload: sequences interleaved; 0: all of the store's
   std::uint32_t requests_max = 0;                ///< workload: 0: all
   std::vector<Step> body;                        ///< repeat
