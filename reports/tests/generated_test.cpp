@@ -49,5 +49,11 @@ BOOST_AUTO_TEST_CASE(flat_legal) {
 BOOST_AUTO_TEST_CASE(flat_with_refusals) {
   run_seeds("flat", true);
 }
+BOOST_AUTO_TEST_CASE(compact_legal) {
+  run_seeds("compact", false);
+}
+BOOST_AUTO_TEST_CASE(compact_with_refusals) {
+  run_seeds("compact", true);
+}
 
 BOOST_AUTO_TEST_SUITE_END()
