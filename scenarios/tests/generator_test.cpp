@@ -81,7 +81,8 @@ BOOST_AUTO_TEST_CASE(a_script_is_a_function_of_its_seed) {
 }
 
 BOOST_AUTO_TEST_CASE(legal_scripts_are_served_by_every_store) {
-  for (const StoreKind& kind : product_stores().all()) {
+  const StoreRegistry registry = product_stores();
+  for (const StoreKind& kind : registry.all()) {
     const Seen seen = run_seeds(kind, false);
     BOOST_TEST(seen.refusals.empty());
     using enum trace::Operation;
@@ -100,7 +101,8 @@ BOOST_AUTO_TEST_CASE(rings_are_driven_round) {
 }
 
 BOOST_AUTO_TEST_CASE(unlawful_calls_meet_every_refusal) {
-  for (const StoreKind& kind : product_stores().all()) {
+  const StoreRegistry registry = product_stores();
+  for (const StoreKind& kind : registry.all()) {
     const Seen seen = run_seeds(kind, true);
     using enum trace::RefusalCode;
     // Where any range can be evicted and what lies behind it is renumbered, nothing is ever missing, and no eviction is

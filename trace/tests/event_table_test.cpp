@@ -39,7 +39,7 @@ BOOST_AUTO_TEST_CASE(fields_cover_all_but_the_reserved_members) {
   covers(Refused{kOperation, static_cast<RefusalCode>(k32), k32, k32, k32, k32, k32, 0, 0});
   covers(Append{k64, k64, k64, k32, k32, k32, k32});
   covers(AttentionStep{k64, k32, k32, k32, k32, k32, k32, static_cast<KernelKind>(k32), k32});
-  covers(LayerDeclared{k32, k32, k32, k32, k32, k32, k32, k32, k32, 0});
+  covers(LayerDeclared{k32, k32, k32, k32, k32, k32, k32, k32, k32, k32});
   covers(LayerFormat{k64, k64, k32, k32, static_cast<DType>(0xffff), static_cast<DType>(0xffff), k32, 0});
   covers(TensorRecorded{k64, k64, k32, k32, static_cast<Plane>(k32), k32, k32, 0});
   covers(TensorValues{k32, k32, {k32, k32, k32, k32, k32, k32, k32, k32}});

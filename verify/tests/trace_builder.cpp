@@ -157,7 +157,7 @@ TraceBuilder::Row TraceBuilder::make_row(const Subject& subject, Tokens from, Po
   row.ordinal = from.ordinal;
   const auto spec = std::find_if(claims.streams.begin(), claims.streams.end(),
                                  [&](const trace::StreamClaim& claim) { return claim.spec.name == from.stream; });
-  if (spec != claims.streams.end()) {
+  if (spec != claims.streams.end() && spec->spec.kind != trace::StreamKind::external) {
     trace::fill_row(spec->spec, {Plane::k, subject.layer, from.ordinal}, row.k);
     trace::fill_row(spec->spec, {Plane::v, subject.layer, from.ordinal}, row.v);
     return row;

@@ -69,10 +69,11 @@ class RopeLedger final : public RuleChecker<RopeLedger, kInfo, Reads> {
   /// The bits of a survivor's key, as if it still lay where it was.
   void on(const trace::RowDigests& rows, const Event& event, const Moment& moment) {
     const StoreModel* store = moment.model.store(event.store);
-    if (store == nullptr || !store->call.survivors_at_old_positions || event.layer >= store->layers.size()) return;
+    const LayerModel* layer = moment.model.layer(event.store, event.sequence, event.layer);
+    if (store == nullptr || layer == nullptr || !store->call.survivors_at_old_positions) return;
     if (!store->rotates(event.layer)) return;
-    judge_bits(rows.first, rows.k0, *store, event, moment);
-    if (rows.count == 2) judge_bits(rows.first + 1, rows.k1, *store, event, moment);
+    judge_bits(layer->find(rows.first), {rows.first, rows.k0}, event, moment);
+    if (rows.count == 2) judge_bits(layer->find(rows.first + 1), {rows.first + 1, rows.k1}, event, moment);
   }
 
   void on(const trace::RegionMeasured& region, const Event& event, const Moment& moment) {
@@ -106,22 +107,27 @@ class RopeLedger final : public RuleChecker<RopeLedger, kInfo, Reads> {
               fmt::format("slot {}", rotate.slot), store.call.number);
   }
 
-  void judge_bits(Position was_at, std::uint64_t k_digest, const StoreModel& store, const Event& event,
-                  const Moment& moment) {
-    const ModelRow* row = moment.model.layer(event.store, event.sequence, event.layer)->find(was_at);
-    const bool is_unchanged = row != nullptr && k_digest != 0 && row->k_digest == k_digest;
-    if (!is_unchanged || is_zero_row(store.formats[event.layer].k_row_bytes, was_at, k_digest)) return;
-    const Position now_at = was_at - evicted_from({0, was_at}, store.call.called).count();
-    violate(event, moment, fmt::format("the key that lay at {} rotated to position {}", was_at, now_at),
+  /// A key that was found, digested as if it still lay where the row did.
+  struct FoundKey {
+    Position was_at = 0;
+    std::uint64_t digest = 0;
+  };
+
+  void judge_bits(const ModelRow* row, const FoundKey& key, const Event& event, const Moment& moment) {
+    const StoreModel& store = *moment.model.store(event.store);
+    const bool is_unchanged = row != nullptr && key.digest != 0 && row->k_digest == key.digest;
+    if (!is_unchanged || is_zero_row(store.formats[event.layer].k_row_bytes, key)) return;
+    const Position now_at = key.was_at - evicted_from({0, key.was_at}, store.call.called).count();
+    violate(event, moment, fmt::format("the key that lay at {} rotated to position {}", key.was_at, now_at),
             "it has the bits that it had", row->epoch);
   }
 
   /// Zeros stay zeros, whatever they are rotated to.
-  static bool is_zero_row(std::uint64_t bytes, Position position, std::uint64_t digest) {
+  static bool is_zero_row(std::uint64_t bytes, const FoundKey& key) {
     constexpr std::uint64_t kRowBytesMax = std::uint64_t{1} << 20;
     if (bytes > kRowBytesMax) return true;
     const std::vector<std::byte> zeros(bytes);
-    return trace::row_digest(zeros, position) == digest;
+    return trace::row_digest(zeros, key.was_at) == key.digest;
   }
 
   void judge_append(const CallModel& call, const Event& event, const Moment& moment) {
