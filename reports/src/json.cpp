@@ -83,6 +83,7 @@ void write_json(const SuiteResult& result, std::ostream& out) {
                        {"version", 1},
                        {"exit_code", exit_code(result)},
                        {"seconds", result.seconds},
+                       {"stale_goldens", result.stale_goldens},
                        {"cases", std::move(cases)}};
   out << report.dump(2, ' ', false, Json::error_handler_t::replace) << "\n";
 }
