@@ -20,8 +20,11 @@ CaseResult skipped() {
   return one;
 }
 
-int code(std::vector<CaseResult> cases) {
-  return kvwitness::reports::exit_code(SuiteResult{std::move(cases), 0});
+int code(std::vector<CaseResult> cases, std::vector<std::string> stale_goldens = {}) {
+  SuiteResult result;
+  result.cases = std::move(cases);
+  result.stale_goldens = std::move(stale_goldens);
+  return kvwitness::reports::exit_code(result);
 }
 
 }  // namespace
