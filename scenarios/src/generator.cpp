@@ -8,6 +8,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include <algorithm>
 #include <array>
 #include <vector>
 
@@ -40,6 +41,8 @@ struct LayerChoice {
   core::StoreConfig config;
   config.sequences = can(trace::Capability::sequences) ? dice.between(1, 3) : 1;
   const bool all_slide = dice.one_in(2);
+  // Rotated keys cost the rules that make rows again from their streams, so they come up now and then.
+  const bool rotates = can(trace::Capability::renumbers) && dice.one_in(3);
   const std::uint32_t layers = dice.between(1, 3);
   for (std::uint32_t i = 0; i < layers; ++i) {
     core::LayerGeometry layer;
@@ -50,6 +53,7 @@ struct LayerChoice {
     layer.kv_heads = 1;
     layer.q_heads = 2;
     layer.head_dim = 4;
+    if (rotates && !dice.one_in(4)) layer.rope.emplace();
     config.layers.push_back(layer);
   }
   return config;
@@ -75,9 +79,14 @@ template <class Text>
   };
   const auto capacity = [](const core::LayerGeometry& layer) { return std::to_string(layer.capacity); };
   const auto sliding = [](const core::LayerGeometry& layer) { return std::string(layer.sliding ? "true" : "false"); };
-  return fmt::format(R"({{"kind": "@sut", "window": {}, "capacity": {}, "sliding": {}, "sequences": {}}})",
+  const auto rope = [](const core::LayerGeometry& layer) {
+    return layer.rope ? fmt::format("{}", layer.rope->theta) : std::string("null");
+  };
+  const bool rotates =
+      std::ranges::any_of(config.layers, [](const core::LayerGeometry& layer) { return layer.rope.has_value(); });
+  return fmt::format(R"({{"kind": "@sut", "window": {}, "capacity": {}, "sliding": {}, "sequences": {}{}}})",
                      per_layer(config, window), per_layer(config, capacity), per_layer(config, sliding),
-                     config.sequences);
+                     config.sequences, rotates ? fmt::format(R"(, "rope": {})", per_layer(config, rope)) : "");
 }
 
 [[nodiscard]] std::string script_name(std::uint64_t seed, const GeneratorOptions& options) {
