@@ -8,6 +8,7 @@
 
 #include <boost/test/unit_test.hpp>
 
+#include <algorithm>
 #include <sstream>
 
 using namespace kvwitness;
@@ -78,6 +79,9 @@ BOOST_AUTO_TEST_CASE(a_trace_that_was_cut_off_never_passes) {
     text += lines[i] + "\n";
     const reports::CaseResult cut = reports::check_trace(scratch.write("cut.jsonl", text));
     BOOST_TEST(!cut.incomplete.empty());
+    const bool told_why = std::ranges::any_of(
+        cut.verdict.notes, [&](const std::string& note) { return note.find(cut.incomplete) != std::string::npos; });
+    BOOST_TEST(told_why, "the reader's reason is among the notes: " << cut.incomplete);
     BOOST_TEST(to_text(cut.verdict.status) != "pass", "cut after line " << i + 1);
     for (const verify::RuleVerdict& rule : cut.verdict.rules) BOOST_TEST(to_text(rule.status) != "pass", rule.rule);
   }
