@@ -121,6 +121,8 @@ struct Judge::State {
   std::uint64_t events = 0;
   std::uint64_t next_number = 0;
   std::uint64_t steps = 0;
+  std::uint64_t ended_steps = 0;
+  std::uint64_t calls = 0;
   std::uint64_t unknown_types = 0;
   bool has_ended = false;
   std::vector<std::string> whys;  ///< in the way of a verdict
@@ -147,6 +149,7 @@ void Judge::State::check_begin(const Event& event) {
     incomplete(fmt::format("events of version {}, this judge knows {}", begin.version, trace::kEventVersion));
   if (begin.claims_digest != 0 && begin.claims_digest != trace::claims_digest(claims))
     incomplete("the claims are not the ones that the run was made with");
+  if (begin.seed != claims.seed) incomplete("the run's seed is not the claims' one");
 }
 
 void Judge::State::check_end(const Event& event) {
@@ -155,6 +158,8 @@ void Judge::State::check_end(const Event& event) {
   if (told.events != event.number)
     incomplete(fmt::format("RunEnd counts {} events, {} came before it", told.events, event.number));
   if (told.digest != run_digest) incomplete("the digest of the run is not the one that RunEnd tells");
+  if (told.steps != 0 && told.steps != ended_steps)
+    incomplete(fmt::format("RunEnd counts {} steps, {} ended before it", told.steps, ended_steps));
   if (told.dropped != 0) incomplete(fmt::format("{} events were dropped", told.dropped));
 }
 
@@ -214,7 +219,9 @@ void Judge::State::take(const Event& event) {
       if (is_its) seat->checker->on_event(event, moment);
     }
   }
+  calls += event.type == EventType::Called ? 1 : 0;
   if (event.type != EventType::StepEnd) return;
+  ++ended_steps;
   count_step();
   step = kNoStep;
   token = 0;
@@ -303,6 +310,9 @@ CaseVerdict Judge::finish() {
   if (verdict.rules.empty()) {
     verdict.status = std::max(verdict.status, state.end.complete ? Status::vacuous : Status::inconclusive);
     verdict.notes.push_back("no rule met what it is about");
+  } else if (state.calls == 0 && verdict.status == Status::pass) {
+    verdict.status = Status::vacuous;
+    verdict.notes.push_back("no store was called");
   }
   return verdict;
 }

@@ -3,6 +3,7 @@
 #include "kvwitness/trace/names.hpp"
 #include "trace_builder.hpp"
 
+#include <bit>
 #include <algorithm>
 
 namespace kvwitness::verify::testing {
@@ -416,6 +417,17 @@ void TraceBuilder::record(const Subject& subject, std::string_view label, Plane 
   tensor.role = role;
   tensor.position = position;
   tensor.ordinal = ordinal;
+  const auto is_its_step = [&](const Event& event) {
+    return event.type == trace::EventType::AttentionStep && event.store == subject.store &&
+           event.sequence == subject.sequence && event.layer == subject.layer &&
+           trace::payload_of<trace::AttentionStep>(event).query == position;
+  };
+  const auto step = std::find_if(events.rbegin(), events.rend(), is_its_step);
+  if (role == Plane::out && step != events.rend()) {
+    auto told = trace::payload_of<trace::AttentionStep>(*step);
+    told.out_digest = tensor.digest;
+    step->payload = std::bit_cast<decltype(step->payload)>(told);
+  }
   emit(subject, tensor);
   for (std::uint32_t offset = 0; offset < values.size(); offset += 8) {
     trace::TensorValues piece{};

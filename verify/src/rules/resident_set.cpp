@@ -6,7 +6,9 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <set>
 #include <string>
+#include <tuple>
 #include <vector>
 
 namespace kvwitness::verify {
@@ -96,6 +98,8 @@ class ResidentSet final : public RuleChecker<ResidentSet, kInfo, Reads> {
       std::uint32_t& awaited = stores_[event.store].awaited;
       awaited -= awaited > 0 ? 1 : 0;
     }
+    if (state.reason == trace::DigestReason::at_end)
+      read_back_.insert(std::tuple(event.store, event.sequence, event.layer));
     const LayerModel* layer = moment.model.layer(event.store, event.sequence, event.layer);
     if (layer != nullptr) judge_state(state, *layer, event, moment);
   }
@@ -167,14 +171,34 @@ class ResidentSet final : public RuleChecker<ResidentSet, kInfo, Reads> {
     }
   }
 
-  void on_end(const Moment& /*moment*/, RuleVerdict& verdict) override {
+  /// Layers that hold rows at the end, and were not read back then.
+  [[nodiscard]] std::uint64_t not_read_back(const Model& model) const {
+    std::uint64_t missing = 0;
+    for (std::size_t index = 0; index < model.stores(); ++index) {
+      const auto store = static_cast<StoreIndex>(index);
+      const StoreModel* declared = model.store(store);
+      if (declared == nullptr || !declared->tracked) continue;
+      for (SequenceId sequence = 0; sequence < declared->created.sequences; ++sequence) {
+        for (LayerIndex layer = 0; layer < declared->layers.size(); ++layer) {
+          const LayerModel* rows = model.layer(store, sequence, layer);
+          const bool holds = rows != nullptr && !rows->held().empty();
+          missing += holds && !read_back_.contains(std::tuple(store, sequence, layer)) ? 1 : 0;
+        }
+      }
+    }
+    return missing;
+  }
+
+  void on_end(const Moment& moment, RuleVerdict& verdict) override {
     for (const OfStore& store : stores_) not_told_ += store.awaited;
+    not_told_ += not_read_back(moment.model);
     stores_.clear();
     if (not_told_ != 0)
       make_inconclusive(verdict, fmt::format("{} states were not read back, or without digests", not_told_));
   }
 
   std::vector<OfStore> stores_;
+  std::set<std::tuple<StoreIndex, SequenceId, LayerIndex>> read_back_;  ///< at the end
   std::uint64_t not_told_ = 0;
 };
 

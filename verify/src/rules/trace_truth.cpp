@@ -18,7 +18,7 @@ using trace::Operation;
 
 using Reads = Payloads<trace::Called, trace::Append, trace::Overwrite, trace::Move, trace::Truncate, trace::Evict,
                        trace::Clear, trace::WindowOpened, trace::WindowRun, trace::RegionMeasured, trace::Allocation,
-                       trace::Free, trace::Reported>;
+                       trace::Free, trace::Reported, trace::AttentionStep, trace::TensorRecorded>;
 
 constexpr RuleInfo kInfo{
     .id = "trace-truth",
@@ -27,11 +27,13 @@ constexpr RuleInfo kInfo{
         "What the store claims is what was seen: appended pieces cover exactly the rows given, at their positions and "
         "in "
         "lawful slots, overwritten positions are exactly those lost, edits count what they did, windows lie where rows "
-        "were written, declared allocations are the observed ones, and reported numbers add up.",
+        "were written, declared allocations are the observed ones, recorded outputs are those of the attention, and "
+        "reported numbers add up.",
     .formula =
         "union(Append.[first, first + count)) = [T, T + n), slot < C, in a ring slot = first mod C, k_digest = "
         "sum(RowDigests); held_from = start'; union(Overwrite) = [start, start'); Truncate, Evict, Clear.freed = "
-        "positions lost; WindowRun.slot = claimed slot, offset = base + slot * stride; Reported = recomputed",
+        "positions lost; WindowRun.slot = claimed slot, offset = base + slot * stride; "
+        "TensorRecorded.digest = AttentionStep.out_digest of its query; Reported = recomputed",
     .witness = "an append, an edit, a window or a report",
     .faults =
         "ring-wrap-index (ml-explore/mlx-examples#1014, ollama/ollama#14912), growth-capacity (ml-explore/mlx-lm#950), "
@@ -58,6 +60,7 @@ class TraceTruth final : public RuleChecker<TraceTruth, kInfo, Reads> {
   void on(const trace::Called& called, const Event& event, const Moment& moment) {
     call_ = {};
     pieces_.clear();
+    if (called.operation == Operation::attend) attended_.clear();
     const StoreModel* store = moment.model.store(event.store);
     if (store == nullptr || !store->tracked) return;
     call_.is_followed = true;
@@ -83,9 +86,20 @@ class TraceTruth final : public RuleChecker<TraceTruth, kInfo, Reads> {
   void on(const trace::Allocation& taken, const Event& event, const Moment& moment);
   void on(const trace::Free& freed, const Event& event, const Moment& moment);
   void on(const trace::Reported& reported, const Event& event, const Moment& moment);
+  void on(const trace::AttentionStep& step, const Event& event, const Moment& moment);
+  void on(const trace::TensorRecorded& recorded, const Event& event, const Moment& moment);
   void on_end(const Moment& moment, RuleVerdict& verdict) override;
 
  private:
+  /// One query of the last attend.
+  struct Attended {
+    StoreIndex store = trace::kNoStore;
+    SequenceId sequence = trace::kNoSequence;
+    LayerIndex layer = trace::kNoLayer;
+    Position query = 0;
+    std::uint64_t digest = 0;
+    std::uint64_t number = 0;  ///< of the event
+  };
   struct Call {
     bool is_followed = false;
     Operation operation{};
@@ -124,6 +138,7 @@ class TraceTruth final : public RuleChecker<TraceTruth, kInfo, Reads> {
   void check_offset(const trace::WindowRun& run, const StoreModel& store, const Event& event, const Moment& moment);
   void check_declared(const trace::RegionMeasured& region, const Event& event, const Moment& moment);
 
+  std::vector<Attended> attended_;
   Call call_;
   std::vector<std::pair<trace::Append, std::uint64_t>> pieces_;  ///< of the append under way, with event numbers
   std::unordered_map<std::uint64_t, OffsetLaw> offsets_;         ///< by store, sequence and layer
@@ -375,6 +390,24 @@ void TraceTruth::on(const trace::Reported& reported, const Event& event, const M
   const bool is_bytes = reported.what == used_bytes;
   expect_equal(is_bytes ? "used bytes" : "resident positions", is_bytes ? bytes : positions, reported.value, event,
                moment);
+}
+
+void TraceTruth::on(const trace::AttentionStep& step, const Event& event, const Moment& /*moment*/) {
+  constexpr std::size_t kQueriesMax = std::size_t{1} << 16;
+  if (attended_.size() < kQueriesMax)
+    attended_.push_back({event.store, event.sequence, event.layer, step.query, step.out_digest, event.number});
+}
+
+/// An output that is recorded is the one that attention gave, not another's.
+void TraceTruth::on(const trace::TensorRecorded& recorded, const Event& event, const Moment& moment) {
+  if (recorded.role != trace::Plane::out || recorded.digest == 0) return;
+  const auto found = std::find_if(attended_.begin(), attended_.end(), [&](const Attended& one) {
+    return one.store == event.store && one.sequence == event.sequence && one.layer == event.layer &&
+           one.query == recorded.position;
+  });
+  if (found == attended_.end() || found->digest == 0 || found->digest == recorded.digest) return;
+  violate(event, moment, fmt::format("the output of query {}: {:#x}", found->query, found->digest),
+          fmt::format("{:#x}", recorded.digest), found->number);
 }
 
 void TraceTruth::on_end(const Moment& /*moment*/, RuleVerdict& verdict) {
