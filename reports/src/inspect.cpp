@@ -53,14 +53,14 @@ void write_head(const trace::TraceReader& reader, std::ostream& out) {
       << printable(reader.header().producer) << "\n";
 }
 
-void write_end(const trace::TraceEnd& end, const Style& style, std::ostream& out) {
-  if (end.complete) return;
-  out << style.paint(Color::yellow, "incomplete: ") << printable(end.why) << " (byte " << end.byte << ")\n";
+bool write_end(const trace::TraceEnd& end, const Style& style, std::ostream& out) {
+  if (!end.complete) out << style.paint(Color::yellow, "incomplete: ") << printable(end.why) << "\n";
+  return end.complete;
 }
 
 }  // namespace
 
-void write_summary(const std::filesystem::path& trace, std::ostream& out, const InspectOptions& options) {
+bool write_summary(const std::filesystem::path& trace, std::ostream& out, const InspectOptions& options) {
   trace::TraceReader reader(trace);
   FilterState filter(options.filter, reader.header().claims);
   TypeSums sums{};
@@ -90,10 +90,10 @@ void write_summary(const std::filesystem::path& trace, std::ostream& out, const 
   }
   table.row({{"100.00", Color::plain, true}, {grouped(total), Color::plain, true}, {}, {"total"}});
   out << table.render(style);
-  write_end(reader.end(), style, out);
+  return write_end(reader.end(), style, out);
 }
 
-void write_events(const std::filesystem::path& trace, std::ostream& out, const InspectOptions& options) {
+bool write_events(const std::filesystem::path& trace, std::ostream& out, const InspectOptions& options) {
   trace::TraceReader reader(trace);
   const trace::Claims& claims = reader.header().claims;
   FilterState filter(options.filter, claims);
@@ -101,7 +101,7 @@ void write_events(const std::filesystem::path& trace, std::ostream& out, const I
   while (out && reader.next(event)) {
     if (filter.wants(event)) out << event_line(event, claims, reader.names()) << "\n";
   }
-  write_end(reader.end(), Style(options.color), out);
+  return write_end(reader.end(), Style(options.color), out);
 }
 
 }  // namespace kvwitness::reports

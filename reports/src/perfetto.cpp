@@ -102,12 +102,14 @@ class RunDrawing {
                       args_of(event, reader_.names()));
   }
 
+  std::string enum_text(const trace::Event& event, std::string_view field_name) const {
+    const trace::TypeInfo* info = trace::type_info(event.type);
+    const auto field = std::ranges::find(info->fields, field_name, &trace::FieldInfo::name);
+    return field != info->fields.end() ? field_text(event, *field, reader_.names()) : std::string();
+  }
+
   std::string instant_name(const trace::Event& event) const {
-    if (event.type == trace::EventType::AdapterInserted) {
-      const trace::TypeInfo* info = trace::type_info(event.type);
-      const auto kind = std::ranges::find(info->fields, std::string_view("kind"), &trace::FieldInfo::name);
-      if (kind != info->fields.end()) return "adapter " + field_text(event, *kind, reader_.names());
-    }
+    if (event.type == trace::EventType::AdapterInserted) return "adapter " + enum_text(event, "kind");
     if (event.type == trace::EventType::Refused) {
       return fmt::format("refused {}", trace::to_text(trace::payload_of<trace::Refused>(event).reason));
     }
@@ -127,7 +129,8 @@ class RunDrawing {
   }
 
   void draw_payload(const trace::Event& event, const trace::PhaseBegin& phase) {
-    const std::string name(reader_.names().text(phase.name));
+    const std::string_view given = reader_.names().text(phase.name);
+    const std::string name(given.empty() ? enum_text(event, "kind") : given);
     phases_[phase.span] = name;
     tracks_.begin(tracks_.of_phases(phase.thread), now_us_, name, args_of(event, reader_.names()));
   }

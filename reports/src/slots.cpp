@@ -198,13 +198,14 @@ class SlotView {
 
 }  // namespace
 
-void write_slots(const std::filesystem::path& trace, std::ostream& out, const InspectOptions& options) {
+bool write_slots(const std::filesystem::path& trace, std::ostream& out, const InspectOptions& options) {
   trace::TraceReader reader(trace);
   SlotView view(reader.header().claims, options, out);
   out << "[p] in the window   *p newest   . empty   ^ oldest\n";
   trace::Event event;
   while (out && reader.next(event)) view.take(event);
   if (!reader.end().complete) out << "incomplete: " << printable(reader.end().why) << "\n";
+  return reader.end().complete;
 }
 
 }  // namespace kvwitness::reports

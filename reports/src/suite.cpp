@@ -228,6 +228,7 @@ CaseResult check_trace(const fs::path& file, const verify::JudgeOptions& options
   result.variant = result.claims.variant;
   result.store = result.claims.stores.empty() ? "" : result.claims.stores.front().kind;
   result.trace = file;
+  result.only_rules = options.only;
   verify::Judge judge(result.claims, options);
   trace::Event event;
   while (reader.next(event)) judge.on_event(event);

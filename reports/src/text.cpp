@@ -230,6 +230,9 @@ void write_rules(const CaseResult& result, std::ostream& out, const TextOptions&
   table.row(
       {{"rule", Color::bold}, {"level", Color::bold}, {"verdict", Color::bold}, {"met", Color::bold, true}, {""}});
   for (const verify::Rule& rule : verify::all_rules()) {
+    const bool judged =
+        result.only_rules.empty() || std::ranges::find(result.only_rules, rule.info.id) != result.only_rules.end();
+    if (!judged) continue;
     const std::string level(verify::to_text(rule.info.level));
     const std::vector<const verify::RuleVerdict*> verdicts = verdicts_of(result, rule.info.id);
     if (verdicts.empty()) {

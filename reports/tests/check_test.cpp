@@ -126,6 +126,15 @@ BOOST_AUTO_TEST_CASE(rules_without_anything_to_judge_are_listed_as_not_met) {
   BOOST_TEST(text.substr(stale, text.find('\n', stale + 1) - stale).find("not met") != std::string::npos);
 }
 
+BOOST_AUTO_TEST_CASE(rules_that_were_not_judged_are_not_listed) {
+  const Scratch scratch;
+  const reports::CaseResult run = run_and_save(kRingScript, "ring", scratch.path());
+  std::ostringstream out;
+  reports::write_rules(reports::check_trace(run.trace, {.only = {"window-exact"}}), out, {});
+  BOOST_TEST(out.str().find("\nwindow-exact ") != std::string::npos);
+  BOOST_TEST(out.str().find("\nposition-order ") == std::string::npos);
+}
+
 BOOST_AUTO_TEST_CASE(converting_there_and_back_gives_the_same_bytes) {
   const Scratch scratch;
   const reports::CaseResult run = run_and_save(kBusyScript, "ring", scratch.path());

@@ -78,6 +78,7 @@ BOOST_AUTO_TEST_CASE(draws_what_the_trace_tells) {
   BOOST_TEST(count(events, "i", "refused evicted") == count_type(run, "Refused"));
   BOOST_TEST(count(events, "i", "half <way>") == 1);
   BOOST_TEST(count(events, "M", "process_name") == 1);
+  for (const json& event : events) BOOST_TEST(!event["name"].get<std::string>().empty(), event.dump());
 }
 
 /// Two layers of a ring of 4 slots hold 8 positions once full, none after the clear; K and V of 2 layers and 4 slots of

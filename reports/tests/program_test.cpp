@@ -97,6 +97,7 @@ BOOST_AUTO_TEST_CASE(files_that_cannot_be_used_end_in_2) {
     BOOST_TEST(says(finished, "kvwitness: error: "), finished.output);
   }
   BOOST_TEST(kvwitness_runs("check " + empty).code == 9);
+  BOOST_TEST(kvwitness_runs("inspect " + empty).code == 9);
   BOOST_TEST(kvwitness_runs("convert " + empty + " --to jsonl -o " + directory + "/y").code == 9);
 }
 
@@ -134,7 +135,13 @@ BOOST_AUTO_TEST_CASE(a_saved_trace_checks_as_it_ran) {
   BOOST_TEST(kvwitness_runs(run + "mutant:ring-physical-order").code == 1);
   BOOST_TEST(kvwitness_runs("check " + traces + "/test+ring@ring.jsonl").code == 0);
   BOOST_TEST(kvwitness_runs("check " + traces + "/*physical-order.jsonl").code == 1);
-  BOOST_TEST(kvwitness_runs("convert " + traces + "/test+ring@ring.jsonl --to perfetto -o -").code == 0);
+  const std::string trace = traces + "/test+ring@ring.jsonl";
+  BOOST_TEST(kvwitness_runs("convert " + trace + " --to perfetto -o -").code == 0);
+  const std::string before = reports::testing::read_text(trace);
+  for (const std::string form : {"perfetto", "blocks"}) {
+    BOOST_TEST(kvwitness_runs("convert " + trace + " --to " + form + " -o " + trace).code == 2);
+  }
+  BOOST_TEST((reports::testing::read_text(trace) == before), "a trace is not converted onto itself");
 }
 
 /// The command in a report runs the case again, with the same verdict.

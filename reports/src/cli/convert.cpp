@@ -2,11 +2,14 @@
 
 #include "kvwitness/reports/perfetto.hpp"
 #include "kvwitness/reports/suite.hpp"
+#include "kvwitness/trace/error.hpp"
 
 #include "commands.hpp"
 #include "output.hpp"
 
+#include <filesystem>
 #include <iostream>
+#include <system_error>
 
 namespace kvwitness::cli {
 namespace {
@@ -33,8 +36,12 @@ int incomplete(const std::string& why) {
 }
 
 int convert_to_timeline(const ConvertOptions& options) {
-  Output output(options.output);
   const reports::CaseResult judged = reports::check_trace(options.trace);
+  std::error_code differs;
+  if (std::filesystem::equivalent(options.trace, options.output, differs)) {
+    throw trace::Error(options.output + " is the trace that is converted");
+  }
+  Output output(options.output);
   reports::PerfettoWriter writer(output.stream());
   writer.add_trace(options.trace, judged.verdict);
   writer.finish();

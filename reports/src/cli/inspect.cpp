@@ -1,5 +1,6 @@
 #include "kvwitness/reports/inspect.hpp"
 
+#include "kvwitness/reports/suite.hpp"
 #include "kvwitness/reports/text.hpp"
 
 #include "commands.hpp"
@@ -19,7 +20,9 @@ struct InspectArguments {
   bool slots = false;
 };
 
-constexpr const char* kFooter = R"(Examples:
+constexpr const char* kFooter = R"(A trace that was cut off is shown as far as it goes, and the exit code is 9.
+
+Examples:
   kvwitness inspect run.jsonl                                   how many events of which type, and their bytes
   kvwitness inspect run.jsonl --events --type AdapterInserted   every copy, one a line
   kvwitness inspect run.jsonl --events --layer 1 --position 17  what happened to a position
@@ -38,15 +41,12 @@ int inspect(const InspectArguments& arguments) {
   options.color = reports::want_color(STDOUT_FILENO);
   options.columns = terminal_columns();
   Output output("-");
-  if (arguments.slots) {
-    reports::write_slots(arguments.trace, output.stream(), options);
-  } else if (arguments.events) {
-    reports::write_events(arguments.trace, output.stream(), options);
-  } else {
-    reports::write_summary(arguments.trace, output.stream(), options);
-  }
+  const auto write = arguments.slots    ? &reports::write_slots
+                     : arguments.events ? &reports::write_events
+                                        : &reports::write_summary;
+  const bool complete = write(arguments.trace, output.stream(), options);
   output.close();
-  return 0;
+  return static_cast<int>(complete ? reports::ExitCode::pass : reports::ExitCode::inconclusive);
 }
 
 }  // namespace

@@ -33,12 +33,12 @@ struct InspectOptions {
 
 /// Counts, bytes and share by type, like `strace -c`; "bytes" is the sum of the first byte count that a type tells.
 /// All of these read the trace as a stream and throw trace::Error where it is malformed; a trace that was cut off is
-/// read to its last whole event, and said so.
-void write_summary(const std::filesystem::path& trace, std::ostream& out, const InspectOptions& options);
+/// read to its last whole event, said so, and answered with false.
+bool write_summary(const std::filesystem::path& trace, std::ostream& out, const InspectOptions& options);
 /// One event a line, with its fields by name.
-void write_events(const std::filesystem::path& trace, std::ostream& out, const InspectOptions& options);
+bool write_events(const std::filesystem::path& trace, std::ostream& out, const InspectOptions& options);
 /// After each step a row per layer: each slot with the position that it holds, `[ ]` around those of the last window,
 /// `*` before the newest, `^` under the oldest, so that the order around the wrap shows.
-void write_slots(const std::filesystem::path& trace, std::ostream& out, const InspectOptions& options);
+bool write_slots(const std::filesystem::path& trace, std::ostream& out, const InspectOptions& options);
 
 }  // namespace kvwitness::reports

@@ -27,9 +27,10 @@ struct CaseResult {
   std::string skipped_because;  ///< non-empty: not run
   bool nondeterministic = false;
   double seconds = 0;
-  std::filesystem::path trace;  ///< saved here; empty: not saved
-  GoldenValue golden;           ///< what a golden keeps of the run
-  std::string incomplete;       ///< why the trace that was checked does not tell the whole run; empty: it does
+  std::filesystem::path trace;          ///< saved here; empty: not saved
+  GoldenValue golden;                   ///< what a golden keeps of the run
+  std::vector<std::string> only_rules;  ///< rules that it was judged by; empty: all
+  std::string incomplete;               ///< why the trace that was checked does not tell the whole run; empty: it does
 };
 
 struct SuiteResult {

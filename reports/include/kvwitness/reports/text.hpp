@@ -23,7 +23,8 @@ struct TextOptions {
 void write_text(const SuiteResult& result, std::ostream& out, const TextOptions& options = {});
 
 /// One case rule by rule: what each rule says of it, how often it met what it is about, and why it could not tell.
-/// Rules that found nothing to judge in the trace are listed as not met: no pass is claimed for them.
+/// Rules that found nothing to judge in the trace are listed as not met: no pass is claimed for them. Rules that were
+/// not asked are left out.
 void write_rules(const CaseResult& result, std::ostream& out, const TextOptions& options = {});
 
 /// "scenario.jsonc:14:5" of a step of the claims; "outside of a step" where there is none.
