@@ -104,6 +104,7 @@ MutantMatrix run_mutants(const std::vector<std::filesystem::path>& paths, const 
   MutantMatrix matrix;
   for (const verify::Rule& rule : verify::all_rules()) matrix.rules.emplace_back(rule.info.id);
   const std::vector<SelectedScript> scripts = load_scripts(paths, options.suite);
+  matrix.no_case_selected = std::ranges::all_of(scripts, [](const SelectedScript& one) { return one.cases.empty(); });
   const scenarios::StoreRegistry correct = scenarios::product_stores();
   const scenarios::StoreRegistry registry = scenarios::with_mutants(scenarios::product_stores());
   SuiteOptions suite = options.suite;
@@ -127,7 +128,7 @@ int exit_code(const MutantMatrix& matrix) noexcept {
     return one.fate == Fate::survived || one.fate == Fate::not_reached;
   };
   if (!matrix.blamed.empty()) return static_cast<int>(ExitCode::violation);
-  if (matrix.mutants.empty()) return static_cast<int>(ExitCode::nothing_selected);
+  if (matrix.mutants.empty() || matrix.no_case_selected) return static_cast<int>(ExitCode::nothing_selected);
   const bool vacuous = std::ranges::any_of(matrix.mutants, escaped) || !matrix.rules_without_kill.empty();
   return static_cast<int>(vacuous ? ExitCode::vacuous : ExitCode::pass);
 }

@@ -23,7 +23,7 @@ Examples:
   kvwitness check *.jsonl --report junit=out.xml)";
 
 int check(const CheckOptions& options) {
-  Reports reports(options.reports);
+  Reports reports(options.reports, options.traces);
   reports::SuiteResult result;
   for (const std::string& trace : options.traces) {
     result.cases.push_back(reports::check_trace(trace, {.only = options.rules}));

@@ -5,6 +5,10 @@
 #include "kvwitness/reports/text.hpp"
 #include "kvwitness/trace/error.hpp"
 
+#include <filesystem>
+#include <set>
+#include <system_error>
+
 #include <unistd.h>
 
 namespace kvwitness::cli {
@@ -15,11 +19,31 @@ std::pair<std::string, std::string> name_and_value(const std::string& text, cons
   return {text.substr(0, cut), text.substr(cut + 1)};
 }
 
-Reports::Reports(const std::vector<std::string>& wanted) {
+namespace {
+
+/// Opening a report empties its file: what the command reads, and scripts of any kind, are refused before that.
+void refuse_inputs(const std::filesystem::path& file, const std::vector<std::string>& inputs) {
+  std::error_code differs;
+  for (const std::string& input : inputs) {
+    if (std::filesystem::equivalent(file, input, differs) && !std::filesystem::is_directory(file))
+      throw trace::Error(file.string() + " is read by this command; a report would overwrite it");
+  }
+  if (file.extension() == ".jsonc" && std::filesystem::exists(file))
+    throw trace::Error(file.string() + " is a script; no report overwrites one");
+}
+
+}  // namespace
+
+Reports::Reports(const std::vector<std::string>& wanted, const std::vector<std::string>& inputs) {
+  std::set<std::string> files;
   for (const std::string& one : wanted) {
     const auto [format, file] = name_and_value(one, "--report");
     if (format != "text" && format != "json" && format != "junit" && format != "perfetto") {
       throw trace::Error("unknown report format '" + format + "'; there are text, json, junit and perfetto");
+    }
+    if (file != "-") {
+      refuse_inputs(file, inputs);
+      if (!files.insert(file).second) throw trace::Error("two reports go to " + file);
     }
     auto output = std::make_unique<Output>(file);
     if (output->is_standard()) {

@@ -19,8 +19,9 @@ namespace kvwitness::cli {
 class Reports {
  public:
   /// `wanted`: "text=FILE", "json=FILE", "junit=FILE", "perfetto=FILE"; "-" is standard output. Throws trace::Error for
-  /// an unknown format, a file that cannot be written, and two reports on standard output.
-  explicit Reports(const std::vector<std::string>& wanted);
+  /// an unknown format, a file that cannot be written, two reports to one place, and a file that the command reads
+  /// (`inputs`), which opening would empty; scripts are never overwritten.
+  Reports(const std::vector<std::string>& wanted, const std::vector<std::string>& inputs);
 
   [[nodiscard]] bool needs_traces() const noexcept { return !timelines_.empty(); }
   /// To be called for each case while its trace exists.

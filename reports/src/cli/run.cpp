@@ -57,7 +57,7 @@ int run(const RunOptions& options) {
   suite.check_determinism = options.check_determinism;
   suite.update_goldens = options.update;
   suite.progress = progress_line();
-  Reports reports(options.reports);
+  Reports reports(options.reports, options.selection.paths);
   std::optional<TemporaryDirectory> temporary;
   if (reports.needs_traces() && options.trace_dir.empty()) {
     suite.trace_dir = temporary.emplace().path();

@@ -46,6 +46,7 @@ struct MutantMatrix {
   std::vector<std::string> rules_without_kill;  ///< killed no mutant in this run
   std::vector<FalseBlame> blamed;
   double seconds = 0;
+  bool no_case_selected = false;  ///< the selection left no case to run
 };
 
 struct MatrixOptions {
