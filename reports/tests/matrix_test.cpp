@@ -47,9 +47,10 @@ BOOST_AUTO_TEST_CASE(exit_codes) {
   matrix.mutants[0].fate = Fate::killed_by_other;
   BOOST_TEST(reports::exit_code(matrix) == 0);
   matrix.mutants[0].fate = Fate::not_reached;
-  BOOST_TEST(reports::exit_code(matrix) == 4);  // no case ran on any mutant
-  matrix.mutants.push_back(made_matrix().mutants[0]);
   BOOST_TEST(reports::exit_code(matrix) == 7);
+  matrix.no_case_selected = true;
+  BOOST_TEST(reports::exit_code(matrix) == 4);
+  matrix.no_case_selected = false;
   matrix.mutants[0].fate = Fate::survived;
   BOOST_TEST(reports::exit_code(matrix) == 7);
   matrix.blamed.push_back({"ring", "x", "a", "o"});

@@ -59,8 +59,7 @@ struct MatrixOptions {
 [[nodiscard]] MutantMatrix run_mutants(const std::vector<std::filesystem::path>& paths, const MatrixOptions& options);
 
 /// 1 where a correct store is blamed; 7 where a mutant survived or was not reached, or where all mutants were run and a
-/// rule killed none; 4 where no mutant was
-/// selected or no case could run on any; else 0.
+/// rule killed none; 4 where no mutant or no case was selected; else 0.
 [[nodiscard]] int exit_code(const MutantMatrix& matrix) noexcept;
 
 /// Matrix rule x mutant, with what survived and who was blamed wrongly below it.
