@@ -3,6 +3,7 @@
 #include "kvwitness/reports/selection.hpp"
 #include "kvwitness/scenarios/mutants.hpp"
 #include "kvwitness/trace/error.hpp"
+#include "kvwitness/trace/probe.hpp"
 #include "kvwitness/verify/checker.hpp"
 
 #include <algorithm>
@@ -82,6 +83,9 @@ MutantResult run_mutant(const Work& work, const Mutant& mutant) {
       return true;  // a shape that the mutant's base refuses: not a case for it
     }
   });
+  const bool is_measured = trace::probe_state() == trace::ProbeState::measuring;
+  if (result.fate == Fate::survived && result.killed_by == "zero-alloc-per-token" && !is_measured)
+    result.fate = Fate::not_measured;
   return result;
 }
 
@@ -89,6 +93,9 @@ std::vector<std::string> rules_without_kill(const MutantMatrix& matrix) {
   std::set<std::string> killing;
   for (const MutantResult& mutant : matrix.mutants) {
     for (const auto& [rule, violations] : mutant.blamed_by) killing.insert(rule);
+  }
+  for (const MutantResult& mutant : matrix.mutants) {
+    if (mutant.fate == Fate::not_measured) killing.insert(mutant.killed_by);
   }
   std::vector<std::string> idle;
   for (const std::string& rule : matrix.rules) {
@@ -130,7 +137,10 @@ int exit_code(const MutantMatrix& matrix) noexcept {
   if (!matrix.blamed.empty()) return static_cast<int>(ExitCode::violation);
   if (matrix.mutants.empty() || matrix.no_case_selected) return static_cast<int>(ExitCode::nothing_selected);
   const bool vacuous = std::ranges::any_of(matrix.mutants, escaped) || !matrix.rules_without_kill.empty();
-  return static_cast<int>(vacuous ? ExitCode::vacuous : ExitCode::pass);
+  if (vacuous) return static_cast<int>(ExitCode::vacuous);
+  const bool unmeasured =
+      std::ranges::find(matrix.mutants, Fate::not_measured, &MutantResult::fate) != matrix.mutants.end();
+  return static_cast<int>(unmeasured ? ExitCode::inconclusive : ExitCode::pass);
 }
 
 std::string_view to_text(Fate fate) noexcept {
@@ -139,6 +149,7 @@ std::string_view to_text(Fate fate) noexcept {
     case Fate::killed_by_other: return "killed by another rule";
     case Fate::survived: return "survived";
     case Fate::not_reached: return "not reached";
+    case Fate::not_measured: return "not measured";
   }
   return "unknown";
 }

@@ -16,6 +16,7 @@ using Json = nlohmann::ordered_json;
 Color color_of_fate(Fate fate) noexcept {
   switch (fate) {
     case Fate::killed: return Color::green;
+    case Fate::not_measured:
     case Fate::killed_by_other: return Color::yellow;
     case Fate::survived:
     case Fate::not_reached: return Color::red;
@@ -85,7 +86,7 @@ void write_matrix_text(const MutantMatrix& matrix, std::ostream& out, bool color
   write_cells(matrix, style, out);
   write_escaped(matrix, style, out);
   out << "\n" << counted(matrix.mutants.size(), "mutant") << ":";
-  for (const Fate fate : {Fate::killed, Fate::killed_by_other, Fate::survived, Fate::not_reached}) {
+  for (const Fate fate : {Fate::killed, Fate::killed_by_other, Fate::survived, Fate::not_reached, Fate::not_measured}) {
     const std::uint64_t count = count_of(matrix, fate);
     if (count > 0 || fate == Fate::survived) out << " " << grouped(count) << " " << to_text(fate) << ",";
   }

@@ -51,6 +51,8 @@ BOOST_AUTO_TEST_CASE(exit_codes) {
   matrix.no_case_selected = true;
   BOOST_TEST(reports::exit_code(matrix) == 4);
   matrix.no_case_selected = false;
+  matrix.mutants[0].fate = Fate::not_measured;
+  BOOST_TEST(reports::exit_code(matrix) == 9);
   matrix.mutants[0].fate = Fate::survived;
   BOOST_TEST(reports::exit_code(matrix) == 7);
   matrix.blamed.push_back({"ring", "x", "a", "o"});

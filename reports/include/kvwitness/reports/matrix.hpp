@@ -18,6 +18,7 @@ enum class Fate : std::uint8_t {
   killed_by_other,  ///< blamed, but never by that rule
   survived,         ///< ran, and no rule blamed it
   not_reached,      ///< no selected case could run on it
+  not_measured,     ///< only the probe can show it, and this build has none
 };
 
 struct MutantResult {
