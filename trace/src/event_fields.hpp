@@ -102,6 +102,7 @@ inline constexpr FieldInfo kLayerFormatFields[] = {
     KVW_TEXTS(LayerFormat, k_type, enumeration, kDTypeTexts),
     KVW_TEXTS(LayerFormat, v_type, enumeration, kDTypeTexts),
     KVW_FIELD(LayerFormat, donor, integer),
+    KVW_FIELD_AS(LayerFormat, "rope_theta", rope_theta_bits, f64_bits),
 };
 inline constexpr FieldInfo kPlanLayerFields[] = {
     KVW_FIELD(PlanLayer, bytes, bytes),
@@ -126,6 +127,7 @@ inline constexpr FieldInfo kAllocationFields[] = {
     KVW_TEXTS(Allocation, scope, enumeration, kScopeTexts),
     KVW_TEXTS(Allocation, origin, enumeration, kOriginTexts),
     KVW_TEXTS(Allocation, evidence, enumeration, kEvidenceTexts),
+    KVW_TEXTS(Allocation, plane, enumeration, kPlaneTexts),
 };
 inline constexpr FieldInfo kFreeFields[] = {
     KVW_FIELD(Free, storage, integer),
@@ -360,6 +362,26 @@ inline constexpr FieldInfo kCalledFields[] = {
     KVW_FIELD(Called, from, position),   KVW_FIELD(Called, to, position),
     KVW_FIELD(Called, view, integer),    KVW_FIELD(Called, count, integer),
     KVW_FIELD(Called, ordinal, integer),
+};
+inline constexpr FieldInfo kLayerCodeFields[] = {
+    KVW_FIELD(LayerCode, seed, digest),
+    KVW_TEXTS(LayerCode, plane, enumeration, kPlaneTexts),
+    KVW_TEXTS(LayerCode, code, enumeration, kDTypeTexts),
+    KVW_FIELD(LayerCode, bits, integer),
+    KVW_FIELD(LayerCode, block, integer),
+    KVW_FIELD(LayerCode, residual_bits, integer),
+    KVW_FIELD(LayerCode, recent, integer),
+    KVW_FIELD(LayerCode, quantise_group, integer),
+};
+inline constexpr FieldInfo kPoolDeclaredFields[] = {
+    KVW_FIELD(PoolDeclared, pool_blocks, integer),
+    KVW_FIELD(PoolDeclared, host_blocks, integer),
+    KVW_FIELD(PoolDeclared, block, integer),
+};
+inline constexpr FieldInfo kBlockTokensFields[] = {
+    KVW_FIELD(BlockTokens, token_hash, digest),
+    KVW_FIELD(BlockTokens, from, position),
+    KVW_FIELD(BlockTokens, to, position),
 };
 
 }  // namespace kvwitness::trace

@@ -61,8 +61,8 @@ constexpr TypeInfo kTypes[] = {
     make<StoreCreated>("StoreCreated", true, "a store, its kind and what it can do", kStoreCreatedFields),
     make<LayerDeclared>("LayerDeclared", true, "capacity, window and heads of a layer", kLayerDeclaredFields),
     make<LayerFormat>("LayerFormat", true, "formats and row bytes of a layer", kLayerFormatFields),
-    make<PlanLayer>("PlanLayer", true, "bytes predicted for a layer and side", kPlanLayerFields),
-    make<PlanTotal>("PlanTotal", true, "bytes predicted for a store", kPlanTotalFields),
+    make<PlanLayer>("PlanLayer", false, "bytes predicted for a layer and side", kPlanLayerFields),
+    make<PlanTotal>("PlanTotal", false, "bytes predicted for a store", kPlanTotalFields),
     make<Reported>("Reported", true, "a number that the store reports", kReportedFields),
     make<Allocation>("Allocation", false, "memory was taken", kAllocationFields),
     make<Free>("Free", false, "memory was given back", kFreeFields),
@@ -77,9 +77,9 @@ constexpr TypeInfo kTypes[] = {
     make<Evict>("Evict", true, "positions were evicted", kEvictFields),
     make<Truncate>("Truncate", true, "the newest positions were taken back", kTruncateFields),
     make<Clear>("Clear", true, "a sequence was emptied", kClearFields),
-    make<Fork>("Fork", true, "a sequence was forked", kForkFields),
+    make<Fork>("Fork", false, "a sequence was forked", kForkFields),
     make<Drop>("Drop", true, "a sequence was dropped", kDropFields),
-    make<Reorder>("Reorder", true, "a beam took over a parent", kReorderFields),
+    make<Reorder>("Reorder", false, "a beam took over a parent", kReorderFields),
     make<Saved>("Saved", true, "state was saved", kSavedFields),
     make<Restored>("Restored", true, "state was restored", kRestoredFields),
     make<BlockAlloc>("BlockAlloc", true, "a block left the free list", kBlockAllocFields),
@@ -108,6 +108,9 @@ constexpr TypeInfo kTypes[] = {
     make<TensorValues>("TensorValues", false, "values of a recorded tensor", kTensorValuesFields),
     make<StateDigest>("StateDigest", false, "rows of a layer read back and digested", kStateDigestFields),
     make<Called>("Called", false, "the seam is about to call the store", kCalledFields),
+    make<LayerCode>("LayerCode", true, "how a plane of a layer is coded", kLayerCodeFields),
+    make<PoolDeclared>("PoolDeclared", true, "blocks that a paged store owns", kPoolDeclaredFields),
+    make<BlockTokens>("BlockTokens", false, "the tokens of a request's block, by hash", kBlockTokensFields),
 };
 
 constexpr bool ids_are_dense() noexcept {

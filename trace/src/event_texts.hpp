@@ -8,10 +8,11 @@ namespace kvwitness::trace {
 inline constexpr EnumText kClockTexts[] = {{0, "none"}, {1, "tsc"}, {2, "mono"}};
 inline constexpr EnumText kPhaseTexts[] = {{0, "load"}, {1, "prefill"}, {2, "decode"}, {3, "sample"}, {4, "module"}};
 inline constexpr EnumText kOperationTexts[] = {
-    {0, "none"},   {1, "append"},   {2, "window"},   {3, "read"},     {4, "attend"},   {5, "evict"},    {6, "truncate"},
-    {7, "clear"},  {8, "fork"},     {9, "drop"},     {10, "save"},    {11, "restore"}, {12, "poison"},  {13, "compare"},
-    {14, "mark"},  {15, "prefill"}, {16, "decode"},  {17, "trim"},    {18, "gather"},  {19, "reorder"}, {20, "repeat"},
-    {21, "fault"}, {22, "create"},  {23, "release"}, {24, "workload"}};
+    {0, "none"},      {1, "append"},   {2, "window"},    {3, "read"},     {4, "attend"},  {5, "evict"},
+    {6, "truncate"},  {7, "clear"},    {8, "fork"},      {9, "drop"},     {10, "save"},   {11, "restore"},
+    {12, "poison"},   {13, "compare"}, {14, "mark"},     {15, "prefill"}, {16, "decode"}, {17, "trim"},
+    {18, "gather"},   {19, "reorder"}, {20, "repeat"},   {21, "fault"},   {22, "create"}, {23, "release"},
+    {24, "workload"}, {25, "admit"},   {26, "swap-out"}, {27, "swap-in"}};
 inline constexpr EnumText kRefusalTexts[] = {
     {0, "ok"},           {1, "full"},        {2, "evicted"},   {3, "future"}, {4, "stale"}, {5, "unknown-sequence"},
     {6, "out-of-order"}, {7, "unsupported"}, {8, "no-memory"}, {9, "corrupt"}};
@@ -30,7 +31,8 @@ inline constexpr EnumText kTierTexts[] = {{0, "device"}, {1, "host"}, {2, "disk"
 inline constexpr EnumText kStepOutcomeTexts[] = {{0, "done"}, {1, "refused"}, {2, "aborted"}};
 inline constexpr EnumText kDTypeTexts[] = {{0, "none"}, {1, "f32"},  {2, "f16"},    {3, "bf16"},
                                            {4, "q8-0"}, {5, "q4-0"}, {6, "rotated"}};
-inline constexpr EnumText kPlaneTexts[] = {{0, "q"}, {1, "k"}, {2, "v"}, {3, "both"}, {4, "out"}, {5, "k-raw"}};
+inline constexpr EnumText kPlaneTexts[] = {{0, "q"},     {1, "k"},    {2, "v"},        {3, "both"},    {4, "out"},
+                                           {5, "k-raw"}, {6, "none"}, {7, "k-scales"}, {8, "v-scales"}};
 inline constexpr EnumText kCapabilityTexts[] = {
     {1ULL << 0, "ring"},         {1ULL << 1, "sliding"},    {1ULL << 2, "truncate"},  {1ULL << 3, "front-evict"},
     {1ULL << 4, "middle-evict"}, {1ULL << 5, "clear"},      {1ULL << 6, "zero-copy"}, {1ULL << 7, "sequences"},

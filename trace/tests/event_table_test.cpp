@@ -40,12 +40,15 @@ BOOST_AUTO_TEST_CASE(fields_cover_all_but_the_reserved_members) {
   covers(Append{k64, k64, k64, k32, k32, k32, k32});
   covers(AttentionStep{k64, k32, k32, k32, k32, k32, k32, static_cast<KernelKind>(k32), k32});
   covers(LayerDeclared{k32, k32, k32, k32, k32, k32, k32, k32, k32, k32});
-  covers(LayerFormat{k64, k64, k32, k32, static_cast<DType>(0xffff), static_cast<DType>(0xffff), k32, 0});
+  covers(LayerFormat{k64, k64, k32, k32, static_cast<DType>(0xffff), static_cast<DType>(0xffff), k32, k64});
   covers(TensorRecorded{k64, k64, k32, k32, static_cast<Plane>(k32), k32, k32, 0});
   covers(TensorValues{k32, k32, {k32, k32, k32, k32, k32, k32, k32, k32}});
   covers(RegionMeasured{k64, k64, kOperation, static_cast<Evidence>(k32), static_cast<RefusalCode>(k32), k32, k32, 0});
   covers(AdapterInserted{k64, k64, static_cast<AdapterKind>(k32), static_cast<Plane>(k32), k32,
                          static_cast<Evidence>(k32), static_cast<DType>(0xffff), static_cast<DType>(0xffff), k32});
+  covers(LayerCode{k64, static_cast<Plane>(k32), static_cast<DType>(0xffff), 0xffff, k32, k32, k32, k32, 0});
+  covers(PoolDeclared{k32, k32, k32, 0, {}});
+  covers(BlockTokens{k64, k32, k32, {}});
   covers(StateDigest{k64, k64, k32, k32, static_cast<DigestReason>(k32), k32, 0});
 }
 

@@ -29,6 +29,7 @@ enum class Operation : std::uint32_t {
   none = 0, append = 1, window = 2, read = 3, attend = 4, evict = 5, truncate = 6, clear = 7, fork = 8, drop = 9,
   save = 10, restore = 11, poison = 12, compare = 13, mark = 14, prefill = 15, decode = 16, trim = 17, gather = 18,
   reorder = 19, repeat = 20, fault = 21, create = 22, release = 23, workload = 24,
+  admit = 25, swap_out = 26, swap_in = 27,
 };
 
 enum class RefusalCode : std::uint32_t {
@@ -44,8 +45,8 @@ enum class RefusalCode : std::uint32_t {
   corrupt = 9,
 };
 
-enum class ScopeKind : std::uint32_t { ambient = 0, model = 1, forward = 2 };
-enum class Origin : std::uint32_t { heap = 0, arena = 1, mapped = 2, store = 3 };
+enum class ScopeKind : std::uint16_t { ambient = 0, model = 1, forward = 2 };
+enum class Origin : std::uint16_t { heap = 0, arena = 1, mapped = 2, store = 3 };
 enum class Evidence : std::uint32_t { observed = 0, declared = 1, unmeasured = 2 };
 enum class AdapterKind : std::uint32_t { gather_kv_window = 0, dequantize = 1, requantize = 2, relayout = 3, copy_read = 4 };
 enum class DigestReason : std::uint32_t { after_refusal = 0, after_edit = 1, at_end = 2, compare_left = 3, compare_right = 4 };
@@ -108,18 +109,32 @@ struct StoreCreated { NameHash name; NameHash kind; std::uint64_t capabilities; 
 /// `window` is 0 where `limited` is 0 (full causal). `sliding`: overwrites the oldest when full. `rope`: keys lie rotated
 /// to their positions.
 struct LayerDeclared { std::uint32_t capacity; std::uint32_t window; std::uint32_t limited; std::uint32_t sinks; std::uint32_t q_heads; std::uint32_t kv_heads; std::uint32_t head_dim; std::uint32_t block; std::uint32_t sliding; std::uint32_t rope; };
-/// `donor`: the layer whose rows this one reads; its own index when it has rows of its own.
-struct LayerFormat { std::uint64_t k_row_bytes; std::uint64_t v_row_bytes; std::uint32_t score_scale_bits; std::uint32_t softcap_bits; DType k_type; DType v_type; std::uint32_t donor; std::uint64_t reserved; };
-struct PlanLayer { std::uint64_t bytes; std::uint64_t scale_bytes; Plane plane; std::uint32_t slots; std::uint64_t reserved[2]; };
+/// `donor`: the layer whose rows this one reads; its own index when it has rows of its own. `rope_theta` of a layer with
+/// rope: pair j of a head, its elements (j, j + head_dim / 2), lies rotated by position * rope_theta^(-2j / head_dim);
+/// 0: no rope, or other angles.
+struct LayerFormat { std::uint64_t k_row_bytes; std::uint64_t v_row_bytes; std::uint32_t score_scale_bits; std::uint32_t softcap_bits; DType k_type; DType v_type; std::uint32_t donor; std::uint64_t rope_theta_bits; };
+/// How one plane of a layer is coded, of layers whose rows are not f32. Rows [0, max(0, floor((end - recent) / group) *
+/// group)) are codes, with group = quantise_group; those behind are f32. `bits`, `block`, `residual_bits` and `seed`: of a
+/// rotated code.
+struct LayerCode { std::uint64_t seed; Plane plane; DType code; std::uint16_t bits; std::uint32_t block; std::uint32_t residual_bits; std::uint32_t recent; std::uint32_t quantise_group; std::uint64_t reserved; };
+/// Of a paged store: it owns `pool_blocks` blocks of `block` rows each (one block has rows in every layer), and room on
+/// the host for `host_blocks` that are swapped out.
+struct PoolDeclared { std::uint32_t pool_blocks; std::uint32_t host_blocks; std::uint32_t block; std::uint32_t reserved0; std::uint64_t reserved[3]; };
+/// Fact: what was predicted of a plane of a layer, over all sequences, before the store was built. `scale_bytes`: of
+/// `bytes`, what a code's scales take. `slots`: rows.
+struct PlanLayer { std::uint64_t bytes; std::uint64_t scale_bytes; Plane plane; std::uint32_t reserved0; std::uint64_t slots; std::uint64_t reserved; };
+/// Fact: the sum of a store's planes, and what its windows take at most where a token's are gathered in the forward
+/// scope.
 struct PlanTotal { std::uint64_t bytes; std::uint64_t scratch_bytes; std::uint64_t reserved[3]; };
 /// Claim: a number that the store reports, by name.
 struct Reported { NameHash what; std::uint64_t value; Unit unit; std::uint32_t reserved0; std::uint64_t reserved[2]; };
 
 // ---- memory ---------------------------------------------------------------------------------------------------------
-struct Allocation { std::uint64_t storage; std::uint64_t bytes; NameHash site; std::uint32_t count; ScopeKind scope; Origin origin; Evidence evidence; };
-struct Free { std::uint64_t storage; std::uint64_t bytes; std::uint32_t count; ScopeKind scope; Origin origin; Evidence evidence; std::uint64_t reserved; };
+/// `plane`: what a storage of origin `store` holds; none for other memory.
+struct Allocation { std::uint64_t storage; std::uint64_t bytes; NameHash site; std::uint32_t count; ScopeKind scope; Origin origin; Evidence evidence; Plane plane; };
+struct Free { std::uint64_t storage; std::uint64_t bytes; std::uint32_t count; ScopeKind scope; Origin origin; Evidence evidence; std::uint32_t reserved0; std::uint64_t reserved; };
 /// Fact: the scope was reset; its live bytes before and after.
-struct ScopeReset { std::uint64_t bytes_freed; std::uint64_t live_bytes; std::uint64_t count; ScopeKind scope; std::uint32_t reserved0; std::uint64_t reserved; };
+struct ScopeReset { std::uint64_t bytes_freed; std::uint64_t live_bytes; std::uint64_t count; ScopeKind scope; std::uint16_t reserved0; std::uint32_t reserved1; std::uint64_t reserved; };
 
 // ---- what a store did (claims) --------------------------------------------------------------------------------------
 /// One contiguous piece of an append: positions [first, first+count) in slots [slot, slot+count). `held_from` is the
@@ -151,6 +166,9 @@ struct BlockCached { std::uint64_t token_hash; std::uint32_t block; std::uint32_
 struct TableEntry { std::uint64_t epoch; std::uint32_t index; std::uint32_t block; Position first; std::uint32_t rows; std::uint64_t reserved[2]; };
 struct PrefixPublished { std::uint64_t token_hash; Position from; Position to; std::uint32_t block; std::uint32_t reserved0; std::uint64_t reserved[2]; };
 struct PrefixHit { std::uint64_t token_hash; Position from; Position to; std::uint32_t block; std::uint32_t reserved0; std::uint64_t reserved[2]; };
+/// Fact: the tokens of positions [from, to) of a request, as they were named to the store when it was admitted. The hash
+/// is that of all tokens up to `to`, so that equal hashes mean equal prefixes.
+struct BlockTokens { std::uint64_t token_hash; Position from; Position to; std::uint64_t reserved[3]; };
 struct Admitted { std::uint64_t reserved_blocks; std::uint64_t peak_blocks; std::uint64_t request; std::uint64_t reserved[2]; };
 struct SwapOut { std::uint32_t block; Tier tier; std::uint64_t bytes; std::uint32_t stream; std::uint32_t reserved0; std::uint64_t reserved[2]; };
 struct SwapIn { std::uint32_t block; Tier tier; std::uint64_t bytes; std::uint32_t stream; std::uint32_t reserved0; std::uint64_t reserved[2]; };
@@ -196,7 +214,7 @@ struct StateDigest { std::uint64_t k_digest; std::uint64_t v_digest; Position fr
   X(PrefixPublished, 42) X(PrefixHit, 43) X(Admitted, 44) X(SwapOut, 45) X(SwapIn, 46) X(Wait, 47) X(Signal, 48)      \
   X(WindowOpened, 49) X(WindowRun, 50) X(WindowClosed, 51) X(ReadRows, 52) X(AdapterInserted, 53)                     \
   X(AttentionStep, 54) X(AttentionRun, 55) X(KernelRun, 56) X(TensorRecorded, 57) X(TensorValues, 58)                 \
-  X(StateDigest, 59) X(Called, 60)
+  X(StateDigest, 59) X(Called, 60) X(LayerCode, 61) X(PoolDeclared, 62) X(BlockTokens, 63)
 
 enum class EventType : std::uint8_t {
   unknown = 0,
@@ -205,7 +223,7 @@ enum class EventType : std::uint8_t {
 #undef KVWITNESS_X
 };
 
-inline constexpr std::uint8_t kLastEventType = 60;
+inline constexpr std::uint8_t kLastEventType = 63;
 inline constexpr std::uint32_t kEventVersion = 1;
 
 /// One record. `number` counts from 0 without gaps in a run; `time` is 0 where the clock is none or the event is not

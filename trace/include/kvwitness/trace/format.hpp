@@ -9,8 +9,19 @@ namespace kvwitness::trace {
 /// Element format of stored rows. Ids are append-only: they are written into traces.
 enum class DType : std::uint16_t { none = 0, f32 = 1, f16 = 2, bf16 = 3, q8_0 = 4, q4_0 = 5, rotated = 6 };
 
-/// Plane of a KV row. `k_raw`: keys before rotation.
-enum class Plane : std::uint32_t { q = 0, k = 1, v = 2, both = 3, out = 4, k_raw = 5 };
+/// Plane of a KV row. `k_raw`: keys before rotation. `k_scales`, `v_scales`: scales that a code keeps apart from its
+/// rows. `none`: memory that holds no plane.
+enum class Plane : std::uint32_t {
+  q = 0,
+  k = 1,
+  v = 2,
+  both = 3,
+  out = 4,
+  k_raw = 5,
+  none = 6,
+  k_scales = 7,
+  v_scales = 8,
+};
 
 /// Bytes of one row of `elements` values; 0 where the format has no fixed row size or `elements` does not divide into
 /// its blocks. q8_0 and q4_0 are ggml's: 32 values share one f16 scale.
