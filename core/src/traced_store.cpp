@@ -27,6 +27,13 @@ StoreLayout checked_layout(const KvStore& store) {
   return layout;
 }
 
+/// 0 where theta alone does not say how far a key is rotated.
+std::uint64_t rope_theta_bits(const LayerGeometry& layer) noexcept {
+  const bool is_plain =
+      layer.rope && layer.rope->scaling == RopeScaling::none && layer.rope->inverse_frequencies.empty();
+  return is_plain ? trace::to_bits(layer.rope->theta) : 0;
+}
+
 }  // namespace
 
 // ---- life -----------------------------------------------------------------------------------------------------------
@@ -117,6 +124,7 @@ void TracedStore::declare_store() {
     format.k_type = config().k_type;
     format.v_type = config().v_type;
     format.donor = layer;
+    format.rope_theta_bits = rope_theta_bits(config().layers[layer]);
     bus_->emit({index_, trace::kNoSequence, layer}, format);
   }
 }
@@ -133,6 +141,7 @@ void TracedStore::declare_storages() {
     told.scope = trace::ScopeKind::model;
     told.origin = trace::Origin::store;
     told.evidence = Evidence::declared;
+    told.plane = use.plane;
     bus_->emit({index_, trace::kNoSequence, use.layer}, told);
   }
 }

@@ -18,6 +18,17 @@ std::size_t keys_of(const OracleKeys& piece, std::size_t elements) noexcept {
   return piece.k.size() / elements;
 }
 
+/// Sum over pairs (j, j + head_dim / 2) of their lengths' products: neither changes when the pairs are turned.
+double pair_lengths(const float* q, const float* k, std::uint32_t head_dim) noexcept {
+  const std::uint32_t half = head_dim / 2;
+  double sum = 0;
+  for (std::uint32_t j = 0; j < half; ++j) {
+    const double q_length = std::hypot(static_cast<double>(q[j]), static_cast<double>(q[j + half]));
+    sum += q_length * std::hypot(static_cast<double>(k[j]), static_cast<double>(k[j + half]));
+  }
+  return sum;
+}
+
 double capped(double score, double cap) noexcept {
   return cap > 0 ? cap * std::tanh(score / cap) : score;
 }
@@ -31,10 +42,12 @@ struct AttentionOracle::Head {
   double maximum = -std::numeric_limits<double>::infinity();
   double minimum = std::numeric_limits<double>::infinity();
   double magnitude = 0;  // largest scale * sum |q_d k_d|
+  double rotation = 0;   // largest scale * sum of the pairs' lengths; 0 where not rotated
   double rises = 0;
 
   [[nodiscard]] double weight_error(const OracleShape& shape) const noexcept {
-    const double score_error = (shape.head_dim + 1) * kUnit * magnitude + 4 * kUnit * std::max(shape.softcap, 0.0);
+    const double score_error = (shape.head_dim + 1) * kUnit * magnitude + kRotationUlps * kUnit * rotation +
+                               4 * kUnit * std::max(shape.softcap, 0.0);
     const double spread = maximum > minimum ? maximum - minimum : 0;
     return 2 * score_error + kUnit * spread + (kExpUlps + 1) * kUnit * (1 + rises);
   }
@@ -56,6 +69,8 @@ void AttentionOracle::score(const OracleShape& shape, std::span<const float> q, 
       }
       const double score = capped(dot * shape.score_scale, shape.softcap);
       head.magnitude = std::max(head.magnitude, magnitude * std::abs(shape.score_scale));
+      if (shape.rotated)
+        head.rotation = std::max(head.rotation, pair_lengths(query, key, shape.head_dim) * std::abs(shape.score_scale));
       if (std::isfinite(score)) head.minimum = std::min(head.minimum, score);
       // A NaN becomes the maximum and stays it, for nothing is above it: so it reaches the result.
       if (std::isnan(score) || score > head.maximum) {

@@ -73,8 +73,9 @@ bool StreamRows::extend(Cell& cell, const LayerModel& model, const RowsWanted& w
     }
     cell.tags.push_back(tag);
     cell.values.resize((i + 1) * wanted.elements);
-    fill_row(*stream, {wanted.plane, wanted.layer, row.ordinal},
-             std::span(cell.values).subspan(i * wanted.elements, wanted.elements));
+    const std::span<float> made = std::span(cell.values).subspan(i * wanted.elements, wanted.elements);
+    fill_row(*stream, {wanted.plane, wanted.layer, row.ordinal}, made);
+    if (wanted.rotation != nullptr) wanted.rotation->apply(position, made);
   }
   return true;
 }

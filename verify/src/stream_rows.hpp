@@ -4,6 +4,7 @@
 #include "kvwitness/trace/claims.hpp"
 #include "kvwitness/trace/rows.hpp"
 #include "kvwitness/verify/model.hpp"
+#include "rotation.hpp"
 
 #include <cstddef>
 #include <cstdint>
@@ -21,10 +22,12 @@ struct RowsWanted {
   LayerIndex layer = 0;
   trace::Plane plane = trace::Plane::k;
   std::size_t elements = 0;
+  const Rotation* rotation = nullptr;  ///< by which rows are turned to their positions; null: as the stream made them
 };
 
-/// Keeps what it made for a layer's last window, so that a window that slides costs one row a step. Memory: twice the
-/// windows asked for, and at most about `kFloatsMax` values beside the two windows in use.
+/// Ask for a layer's rows of a plane either always rotated or never. Keeps what it made for a layer's last window, so
+/// that a window that slides costs one row a step. Memory: twice the windows asked for, and at most about `kFloatsMax`
+/// values beside the two windows in use.
 class StreamRows {
  public:
   explicit StreamRows(const trace::Claims& claims) : streams_(claims.streams) {}

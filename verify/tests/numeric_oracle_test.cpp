@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <complex>
 #include <limits>
 #include <string>
 #include <utility>
@@ -17,6 +18,7 @@ using namespace kvwitness::verify::testing;
 namespace {
 
 constexpr std::string_view kRule = "numeric-oracle";
+constexpr LayerSpec kRotated{.capacity = 64, .q_heads = 4, .kv_heads = 2, .head_dim = 8, .rope = true};
 constexpr LayerSpec kLayer{.capacity = 8, .window = 4, .q_heads = 4, .kv_heads = 2, .head_dim = 4};
 
 /// Eleven tokens in a ring of eight; the last query, 10, sees [7, 11), or what a test says.
@@ -31,6 +33,57 @@ TraceBuilder decoded(trace::StreamKind kind, trace::RandomShape shape, const std
 
 TraceBuilder coded() {
   return decoded(trace::StreamKind::coded, trace::RandomShape::uniform);
+}
+
+/// A row with each head's pairs turned, as complex numbers, in long double, and rounded once.
+std::vector<float> turned(std::vector<float> row, Position position, double theta) {
+  const std::size_t half = kRotated.head_dim / 2;
+  for (std::size_t at = 0; at < row.size(); ++at) {
+    const std::size_t j = at % kRotated.head_dim;
+    if (j >= half) continue;
+    const long double angle =
+        position * std::pow(static_cast<long double>(theta), -2 * static_cast<long double>(j) / kRotated.head_dim);
+    const auto z = std::complex<long double>(row[at], row[at + half]) * std::polar(1.0L, angle);
+    row[at] = static_cast<float>(z.real());
+    row[at + half] = static_cast<float>(z.imag());
+  }
+  return row;
+}
+
+struct Turned {
+  double key_theta = kRopeTheta;
+  Position query_off = 0;  ///< the query is turned as if it stood so far ahead
+};
+
+/// A token of a compact store with rope, and the output that keys and query turned so give.
+void record_rotated(TraceBuilder& trace, const Turned& how, std::uint32_t ordinal) {
+  const Tokens from{trace.claims.streams.front().spec.name, ordinal};
+  trace.step_begin(0, 0, Operation::decode);
+  trace.append(0, 0, 0, 1, from);
+  TraceBuilder::Layer rows = std::as_const(trace).layer(0, 0, 0);
+  const Position query = rows.end() - 1;
+  const ViewId view = trace.window(0, 0, 0, {0, query + 1});
+  trace.attend(view, query, 1, from);
+  trace.close(view);
+  const auto& streams = trace.claims.streams;
+  for (Position p = 0; p <= query; ++p) {
+    // Renumbering made other keys of the builder's rows: the raw ones come from the stream.
+    TraceBuilder::Row& row = rows.rows[p];
+    trace::fill_row(streams.front().spec, {trace::Plane::k, 0, row.ordinal}, row.k);
+    row.k = turned(row.k, p, how.key_theta);
+  }
+  const auto q = turned(query_row(trace, from.stream, 0, ordinal, kRotated), query + how.query_off, kRopeTheta);
+  trace.record({0, 0, 0}, "sut.out", trace::Plane::out, query, ordinal,
+               naive_attention(rows, kRotated, q, positions({0, query + 1})));
+  trace.step_end();
+}
+
+TraceBuilder rotated(double key_theta, Position query_off = 0) {
+  TraceBuilder trace;
+  trace.stream("tokens", trace::StreamKind::coded);
+  trace.compact(kRotated);
+  for (std::uint32_t i = 0; i < 40; ++i) record_rotated(trace, {key_theta, query_off}, i);
+  return trace;
 }
 
 std::string status(const TraceBuilder& trace) {
@@ -136,6 +189,34 @@ BOOST_AUTO_TEST_CASE(an_output_of_no_attend_is_inconclusive) {
   TraceBuilder trace = coded();
   trace.edit<trace::TensorRecorded>(10, [](trace::TensorRecorded& recorded) { recorded.position = 3; });
   BOOST_CHECK_EQUAL(status(trace), "inconclusive");
+}
+
+BOOST_AUTO_TEST_CASE(rotated_outputs_are_made_again) {
+  const RuleVerdict verdict = rotated(kRopeTheta).verdict_of(kRule);
+  BOOST_CHECK_EQUAL(to_text(verdict.status), "pass");
+  BOOST_CHECK_EQUAL(verdict.met, 40U);
+}
+
+BOOST_AUTO_TEST_CASE(outputs_of_other_rotations_fail) {
+  BOOST_CHECK_EQUAL(status(rotated(500000)), "fail");
+  BOOST_CHECK_EQUAL(status(rotated(kRopeTheta, 1)), "fail");
+}
+
+BOOST_AUTO_TEST_CASE(renumbered_rows_are_rotated_to_where_they_lie) {
+  TraceBuilder trace = rotated(kRopeTheta);
+  trace.evict(0, 0, {3, 17});
+  record_rotated(trace, {.key_theta = kRopeTheta}, 40);
+  BOOST_CHECK_EQUAL(status(trace), "pass");
+  BOOST_CHECK_EQUAL(trace.verdict_of(kRule).met, 41U);
+}
+
+BOOST_AUTO_TEST_CASE(angles_that_are_not_told_are_inconclusive) {
+  for (const double theta : {0.0, -1.0, std::numeric_limits<double>::quiet_NaN()}) {
+    TraceBuilder trace = rotated(kRopeTheta);
+    trace.edit<trace::LayerFormat>(
+        0, [theta](trace::LayerFormat& format) { format.rope_theta_bits = trace::to_bits(theta); });
+    BOOST_CHECK_EQUAL(status(trace), "inconclusive");
+  }
 }
 
 BOOST_AUTO_TEST_CASE(outputs_without_values_are_vacuous) {

@@ -98,6 +98,7 @@ StoreIndex TraceBuilder::add_store(std::string name, const std::vector<LayerSpec
         trace::to_bits(static_cast<float>(1.0 / std::sqrt(static_cast<double>(layers[i].head_dim))));
     format.k_type = format.v_type = trace::DType::f32;
     format.donor = subject.layer;
+    format.rope_theta_bits = layers[i].rope ? trace::to_bits(kRopeTheta) : 0;
     emit(subject, format);
   }
   for (std::size_t i = 0; i < planes(store) * layers.size(); ++i) {
@@ -109,6 +110,8 @@ StoreIndex TraceBuilder::add_store(std::string name, const std::vector<LayerSpec
     storage.scope = trace::ScopeKind::model;
     storage.origin = trace::Origin::store;
     storage.evidence = trace::Evidence::declared;
+    constexpr trace::Plane kPlanes[] = {trace::Plane::k, trace::Plane::v, trace::Plane::k_raw};
+    storage.plane = kPlanes[i % planes(store)];
     stores_[store].storages.push_back(storage.storage);
     emit(subject, storage);
   }

@@ -46,6 +46,9 @@ struct LayerSpec {
   bool rope = false;  ///< of all layers or of none
 };
 
+/// As layers with rope tell it. The builder itself turns no row: its rows stay as the stream made them.
+inline constexpr double kRopeTheta = 10000;
+
 /// Where rows come from.
 struct Tokens {
   NameHash stream = 0;  ///< 0: rows of the builder's own making, told as unknown

@@ -1,6 +1,7 @@
 #include "compare.hpp"
 #include "kvwitness/trace/digest.hpp"
 #include "output_rows.hpp"
+#include "rotation.hpp"
 #include "rules/calls.hpp"
 #include "rules/rules.hpp"
 #include "stream_rows.hpp"
@@ -27,8 +28,8 @@ constexpr RuleInfo kInfo{
         "Each recorded output is, within the error of f32, what attention in double over the rows of its window gives.",
     .formula =
         "|out - sum_i w_i v_i / sum_i w_i| <= bound, w_i = exp(s_i - max s), s_i = cap(scale q.k_i), i over the "
-        "lawful window, q, k, v from the streams; bound by running error analysis, or the tolerance asked for (by "
-        "bits: the bound). NaN only where the oracle has NaN",
+        "lawful window, q, k, v from the streams, q and k rotated where the layer's keys are; bound by running "
+        "error analysis, or the tolerance asked for (by bits: the bound). NaN only where the oracle has NaN",
     .witness = "an output whose values were told and whose rows come from streams",
     .faults =
         "degenerate-softmax (flagos-ai/FlagAttention#25, flashinfer-ai/flashinfer#363), masked-garbage-leak "
@@ -66,23 +67,28 @@ class NumericOracle final : public RuleChecker<NumericOracle, kInfo, Reads> {
     const trace::StreamSpec* queries = streams_.find(row.call.stream);
     if (!layer || queries == nullptr) return false;
     const bool is_lossy = layer->format.k_type != trace::DType::f32 || layer->format.v_type != trace::DType::f32;
-    if (layer->declared.rope != 0) return false;  // streams make keys before rotation
+    const auto rotation = layer->declared.rope != 0 ? Rotation::of(layer->declared, layer->format) : std::nullopt;
+    if (layer->declared.rope != 0 && !rotation) return false;
     if (is_lossy && tolerance_.by == trace::Comparison::bits) return false;
     const Position query = row.recorded.position;
     const Range keys = lawful_keys(layer->declared, layer->rows, row.call, query);
-    RowsWanted wanted{row.event.store, row.event.sequence, row.event.layer, trace::Plane::k,
-                      layer->shape.kv_elements()};
+    RowsWanted wanted{row.event.store, row.event.sequence,         row.event.layer,
+                      trace::Plane::k, layer->shape.kv_elements(), rotation ? &*rotation : nullptr};
     const auto k = streams_.rows(layer->rows, wanted, keys);
     wanted.plane = trace::Plane::v;
+    wanted.rotation = nullptr;
     const auto v = k ? streams_.rows(layer->rows, wanted, keys) : std::nullopt;
     if (!v) return false;
     query_.resize(layer->shape.q_elements());
     const std::uint32_t ordinal = row.call.ordinal + (query - row.call.queries.from);
     trace::fill_row(*queries, {trace::Plane::q, row.event.layer, ordinal}, query_);
+    if (rotation) rotation->apply(query, query_);
     expected_.resize(query_.size());
     bound_.resize(query_.size());
     const OracleKeys piece{*k, *v};
-    oracle_.attend(layer->shape, query_, std::span(&piece, 1), expected_, bound_);
+    OracleShape shape = layer->shape;
+    shape.rotated = rotation.has_value();
+    oracle_.attend(shape, query_, std::span(&piece, 1), expected_, bound_);
     keys_ = keys;
     return true;
   }
@@ -123,7 +129,7 @@ class NumericOracle final : public RuleChecker<NumericOracle, kInfo, Reads> {
     if (left_out == 0) return;
     make_inconclusive(
         verdict, fmt::format("{} outputs could not be recomputed: their rows come from no stream of the claims, are "
-                             "rotated, no longer held or lossy, or no attend came before them",
+                             "rotated by angles not told, no longer held or lossy, or no attend came before them",
                              left_out));
   }
 
