@@ -4,8 +4,10 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cmath>
 #include <limits>
+#include <string>
 #include <string_view>
 
 namespace kvwitness::core {
@@ -46,13 +48,13 @@ void validate_slots(const LayerGeometry& layer, std::size_t i) {
                  layer.window.keys);
 }
 
-/// Bytes of one row; refuses a format that has no row of this length.
-std::uint64_t checked_row(DType type, std::string_view field, std::uint64_t elements, std::size_t layer) {
+/// Bytes of one row; refuses a code that has no row of this length.
+std::uint64_t checked_row(const RowCode& code, std::string_view field, std::uint64_t elements, std::size_t layer) {
   // Four bytes an element is the widest format, so the row's own product cannot wrap after this.
   checked_product(elements, sizeof(float), layer, "head_dim");
-  const std::uint64_t bytes = trace::row_bytes(type, elements);
+  const std::uint64_t bytes = row_bytes(code, elements);
   if (bytes == 0)
-    refuse_field("{}: no {} row has the {} elements of layers[{}]", field, trace::to_text(type), elements, layer);
+    refuse_field("{}: no {} row has the {} elements of layers[{}]", field, trace::to_text(code.type), elements, layer);
   return bytes;
 }
 
@@ -61,12 +63,29 @@ std::uint64_t checked_layer(const StoreConfig& config, std::size_t i) {
   const LayerGeometry& layer = config.layers[i];
   validate_heads(layer, i);
   validate_slots(layer, i);
-  const std::uint64_t k = checked_row(config.k_type, "k_type", layer.kv_elements(), i);
-  const std::uint64_t v = checked_row(config.v_type, "v_type", layer.kv_elements(), i);
+  const std::uint64_t k = checked_row(row_code(config, Plane::k), "k_type", layer.kv_elements(), i);
+  const std::uint64_t v = checked_row(row_code(config, Plane::v), "v_type", layer.kv_elements(), i);
   checked_product(layer.q_elements(), sizeof(float), i, "q_heads");
   if (v > kBytesMax - k) refuse_field("layers[{}].head_dim: a row of {} + {} bytes does not fit into 63 bits", i, k, v);
-  const std::uint64_t per_sequence = checked_product(k + v, layer.capacity, i, "capacity");
-  return checked_product(per_sequence, config.sequences, i, "capacity (of all sequences)");
+  const std::uint64_t codes = checked_product(k + v, layer.capacity, i, "capacity");
+  const std::uint64_t recent_row = checked_product(layer.kv_elements(), 2 * sizeof(float), i, "head_dim");
+  const std::uint64_t recent =
+      checked_product(recent_row, recent_slots(config, static_cast<LayerIndex>(i)), i, "capacity (recent rows)");
+  if (recent > kBytesMax - codes) refuse_field("layers[{}].capacity: its bytes do not fit into 63 bits", i);
+  return checked_product(codes + recent, config.sequences, i, "capacity (of all sequences)");
+}
+
+void validate_codes(const StoreConfig& config) {
+  for (const Plane plane : {Plane::k, Plane::v}) {
+    const RowCode code = row_code(config, plane);
+    const std::string complaint = complaint_about(code);
+    if (complaint.empty()) continue;
+    refuse_field("{}{}{}", trace::to_text(plane), code.type == DType::rotated ? "_rotated." : "_type: ", complaint);
+  }
+  if (config.quantise_group == 0) refuse_field("quantise_group: 0; at least 1");
+  if (!is_coded(config) && (config.recent != 0 || config.quantise_group != 1))
+    refuse_field("recent: {}, quantise_group: {}; all rows are f32 where nothing is coded", config.recent,
+                 config.quantise_group);
 }
 
 }  // namespace
@@ -82,6 +101,7 @@ void validate(const StoreConfig& config) {
     refuse_field("score_scale: {}; a finite number, 0 for 1/sqrt(head_dim)", config.score_scale);
   if (!std::isfinite(config.softcap) || config.softcap < 0)
     refuse_field("softcap: {}; a finite number, 0 for none", config.softcap);
+  validate_codes(config);
   std::uint64_t total = 0;
   for (std::size_t i = 0; i < config.layers.size(); ++i) {
     const std::uint64_t bytes = checked_layer(config, i);
@@ -95,12 +115,44 @@ WindowSize effective_window(const LayerGeometry& layer) noexcept {
   return {layer.capacity, true};
 }
 
+RowCode row_code(const StoreConfig& config, Plane plane) noexcept {
+  return plane == Plane::v ? RowCode{config.v_type, config.v_rotated} : RowCode{config.k_type, config.k_rotated};
+}
+
+bool is_coded(const StoreConfig& config) noexcept {
+  return config.k_type != DType::f32 || config.v_type != DType::f32;
+}
+
+Position coded_end(const StoreConfig& config, Position end) noexcept {
+  if (!is_coded(config) || end < config.recent) return 0;
+  return (end - config.recent) / config.quantise_group * config.quantise_group;
+}
+
+std::uint32_t recent_slots(const StoreConfig& config, LayerIndex layer) noexcept {
+  if (!is_coded(config)) return 0;
+  const std::uint64_t rows = std::uint64_t{config.recent} + config.quantise_group - 1;
+  return static_cast<std::uint32_t>(std::min<std::uint64_t>(rows, config.layers[layer].capacity));
+}
+
+std::uint64_t recent_bytes(const StoreConfig& config, LayerIndex layer) noexcept {
+  return config.layers[layer].kv_elements() * sizeof(float) * recent_slots(config, layer) * config.sequences;
+}
+
+std::uint64_t range_bytes(const StoreConfig& config, LayerIndex layer, Plane plane, Range range,
+                          Position end) noexcept {
+  const std::uint64_t elements = config.layers[layer].kv_elements();
+  const Position border =
+      std::clamp(is_coded(config) ? coded_end(config, end) : range.from, range.from, std::max(range.from, range.to));
+  return Range{range.from, border}.count() * row_bytes(row_code(config, plane), elements) +
+         Range{border, range.to}.count() * elements * sizeof(float);
+}
+
 std::uint64_t k_row_bytes(const StoreConfig& config, LayerIndex layer) noexcept {
-  return trace::row_bytes(config.k_type, config.layers[layer].kv_elements());
+  return row_bytes(row_code(config, Plane::k), config.layers[layer].kv_elements());
 }
 
 std::uint64_t v_row_bytes(const StoreConfig& config, LayerIndex layer) noexcept {
-  return trace::row_bytes(config.v_type, config.layers[layer].kv_elements());
+  return row_bytes(row_code(config, Plane::v), config.layers[layer].kv_elements());
 }
 
 std::uint64_t plane_bytes(const StoreConfig& config, LayerIndex layer, Plane plane) noexcept {

@@ -1,6 +1,7 @@
 /// Shapes of a store: layers, heads, windows, capacities. Validated once, in 64-bit arithmetic.
 #pragma once
 
+#include "kvwitness/core/codes.hpp"
 #include "kvwitness/core/rope_config.hpp"
 #include "kvwitness/trace/format.hpp"
 #include "kvwitness/trace/ids.hpp"
@@ -49,6 +50,12 @@ struct StoreConfig {
   DType v_type = DType::f32;
   float score_scale = 0;  ///< 0: 1/sqrt(head_dim)
   float softcap = 0;      ///< 0: none
+
+  // Of stores that code their rows.
+  RotatedCode k_rotated{};           ///< where k_type is rotated
+  RotatedCode v_rotated{};           ///< where v_type is rotated
+  std::uint32_t recent = 0;          ///< newest rows, which stay f32
+  std::uint32_t quantise_group = 1;  ///< rows that are coded together
 };
 
 /// Throws trace::Error naming the field ("layers[1].kv_heads: 3 does not divide q_heads 4") where a field is out of
@@ -59,7 +66,24 @@ void validate(const StoreConfig& config);
 /// capacity, so its queries see the newest `capacity` keys.
 [[nodiscard]] WindowSize effective_window(const LayerGeometry& layer) noexcept;
 
-/// Bytes of one row of a plane (k or v) as stored.
+/// How rows of a plane (k or v) are coded once they are.
+[[nodiscard]] RowCode row_code(const StoreConfig& config, Plane plane) noexcept;
+/// True where a plane's rows become something else than the f32 rows that were given.
+[[nodiscard]] bool is_coded(const StoreConfig& config) noexcept;
+/// Rows [0, coded_end) of a layer that ends at `end` are codes, those behind are f32: floor((end - recent) / group) *
+/// group, and at least 0, with group = quantise_group. It depends on the end alone, not on how it was reached. 0 where
+/// nothing is coded.
+[[nodiscard]] Position coded_end(const StoreConfig& config, Position end) noexcept;
+/// Most rows of a layer and sequence that are f32 at a time while others are codes: recent + quantise_group - 1, and at
+/// most its capacity. 0 where nothing is coded.
+[[nodiscard]] std::uint32_t recent_slots(const StoreConfig& config, LayerIndex layer) noexcept;
+/// Bytes that the f32 rows of a plane (k or v) take beside its codes, over all sequences.
+[[nodiscard]] std::uint64_t recent_bytes(const StoreConfig& config, LayerIndex layer) noexcept;
+/// Bytes of the rows of `range` in a plane (k or v), as a layer that ends at `end` holds them: codes, then f32.
+[[nodiscard]] std::uint64_t range_bytes(const StoreConfig& config, LayerIndex layer, Plane plane, Range range,
+                                        Position end) noexcept;
+
+/// Bytes of one row of a plane (k or v) as stored; of a coded one, as code.
 [[nodiscard]] std::uint64_t k_row_bytes(const StoreConfig& config, LayerIndex layer) noexcept;
 [[nodiscard]] std::uint64_t v_row_bytes(const StoreConfig& config, LayerIndex layer) noexcept;
 

@@ -30,7 +30,7 @@ struct RowsIn {
   Position rotated_to = trace::kNoPosition;
 };
 
-/// Where `read` puts rows, in the store's own formats, contiguous: count * row bytes each.
+/// Where `read` puts rows, in the store's own formats, contiguous: `range_bytes` each, codes before f32 rows.
 struct RowsOut {
   std::span<std::byte> k;
   std::span<std::byte> v;
@@ -76,6 +76,7 @@ struct Appended {
   std::span<const Piece> pieces;       ///< ascending positions
   std::span<const Piece> overwritten;  ///< positions lost to this append, with the slots they lay in
   Declared declared;
+  Range quantised{};  ///< positions whose rows this append coded, appended now or before
 };
 
 /// What an edit did, over all layers. The spans are valid until the next call on the store.
@@ -147,8 +148,8 @@ class KvStore {
 
   /// Copies rows out in the store's formats. Refuses as `window` does; `no_memory` where `out` is too small.
   virtual Outcome<Copied> read(SequenceId sequence, LayerIndex layer, Range range, const RowsOut& out) const = 0;
-  /// Copies the keys before rotation, as `RowsIn::k_raw` gave them: count * kv_heads * head_dim values. The default, for
-  /// stores that keep none: refused `unsupported`. Otherwise as `read`.
+  /// Copies the keys before rotation, as `RowsIn::k_raw` gave them: count * kv_heads * head_dim values. The default,
+  /// for stores that keep none: refused `unsupported`. Otherwise as `read`.
   virtual Outcome<Copied> read_raw(SequenceId sequence, LayerIndex layer, Range range, std::span<float> k_raw) const;
 
   /// Refuses `stale` exactly when one of the window's slots was rewritten, moved or freed since it was opened. The
@@ -157,8 +158,8 @@ class KvStore {
   /// the seam refuses the copies of one that does not after any edit of their sequence.
   virtual Outcome<Done> still_valid(const Window& window) const;
 
-  /// Takes back positions [to, end) in every layer. Legal iff every layer still holds what a query at `to` sees;
-  /// `evicted` otherwise, `future` where `to` is past the end.
+  /// Takes back positions [to, end) in every layer. Legal iff every layer still holds what a query at `to` sees, and in
+  /// f32 what must be f32 in a layer that ends at `to`; `evicted` otherwise, `future` where `to` is past the end.
   virtual Outcome<Edited> truncate(SequenceId sequence, Position to) = 0;
   /// Evicts [range.from, range.to) in every layer that still holds it. Front eviction: range.from <= window_start. In a
   /// store that renumbers, position p >= range.to becomes p - range.count() and the end goes down as far.

@@ -19,6 +19,8 @@ struct Run {
   const std::byte* v = nullptr;
   std::size_t k_stride_bytes = 0;  ///< distance between K rows
   std::size_t v_stride_bytes = 0;
+  const RowCode* k_code = nullptr;  ///< how K rows are coded; null: they are f32. Lives as long as the store
+  const RowCode* v_code = nullptr;
 
   [[nodiscard]] const std::byte* k_row(std::uint32_t i) const noexcept { return k + i * k_stride_bytes; }
   [[nodiscard]] const std::byte* v_row(std::uint32_t i) const noexcept { return v + i * v_stride_bytes; }
