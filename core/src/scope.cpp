@@ -53,6 +53,7 @@ std::span<std::byte> Scope::allocate(std::size_t bytes, trace::NameHash site, tr
   told.scope = kind_;
   told.origin = trace::Origin::arena;
   told.evidence = trace::Evidence::observed;
+  told.plane = trace::Plane::none;
   bus_->emit(subject, told);
   return {block_ + start, bytes};
 }

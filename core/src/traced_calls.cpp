@@ -150,6 +150,7 @@ void TracedStore::tell_declared(const Call& call, const Declared& declared) {
   told.scope = trace::ScopeKind::ambient;
   told.origin = trace::Origin::heap;
   told.evidence = Evidence::declared;
+  told.plane = Plane::none;
   bus_->emit(call.subject, told);
 }
 

@@ -1,0 +1,97 @@
+#include "kvwitness/core/plan.hpp"
+
+#include "kvwitness/trace/error.hpp"
+
+#include <fmt/format.h>
+
+#include <limits>
+
+namespace kvwitness::core {
+namespace {
+
+constexpr std::uint64_t kBytesMax = std::numeric_limits<std::int64_t>::max();
+
+/// A code's blocks: `values` of them take `bytes`, of which `scales` are no values.
+struct Block {
+  std::uint64_t values = 1;
+  std::uint64_t bytes = 0;
+  std::uint64_t scales = 0;
+};
+
+/// f16, bf16: IEEE 754 binary16 and its upper half of binary32. Source of q8_0 and q4_0: ggml's blocks of 32 values
+/// with one f16 scale.
+Block block_of(DType type) {
+  switch (type) {
+    case DType::f32: return {1, 4, 0};
+    case DType::f16:
+    case DType::bf16: return {1, 2, 0};
+    case DType::q8_0: return {32, 32 + 2, 2};
+    case DType::q4_0: return {32, 16 + 2, 2};
+    case DType::none:
+    case DType::rotated: break;
+  }
+  throw trace::Error(fmt::format("no plan for rows of {}", trace::to_text(type)));
+}
+
+std::uint64_t product(std::uint64_t a, std::uint64_t b) {
+  std::uint64_t result = 0;
+  if (!__builtin_mul_overflow(a, b, &result) && result <= kBytesMax) return result;
+  throw trace::Error(fmt::format("the plan's {} x {} bytes do not fit into 63 bits", a, b));
+}
+
+std::uint64_t sum(std::uint64_t a, std::uint64_t b) {
+  // Both are at most kBytesMax, so that their sum cannot wrap.
+  if (a + b <= kBytesMax) return a + b;
+  throw trace::Error(fmt::format("the plan's {} + {} bytes do not fit into 63 bits", a, b));
+}
+
+class Planner {
+ public:
+  explicit Planner(const StoreConfig& config) : config_(&config) { validate(config); }
+
+  void add(LayerIndex layer, Plane plane, DType type) {
+    const LayerGeometry& shape = config_->layers[layer];
+    const Block block = block_of(type);
+    const std::uint64_t slots = product(shape.capacity, config_->sequences);
+    const std::uint64_t blocks = product(slots, std::uint64_t{shape.kv_heads} * shape.head_dim / block.values);
+    plan_.planes.push_back({layer, plane, slots, product(blocks, block.bytes), product(blocks, block.scales)});
+    plan_.bytes = sum(plan_.bytes, plan_.planes.back().bytes);
+  }
+
+  /// Windows of one sequence are gathered at a time.
+  void add_scratch(const PlannedPlane& plane) {
+    plan_.scratch_bytes = sum(plan_.scratch_bytes, plane.bytes / config_->sequences);
+  }
+
+  void add_rows(LayerIndex layer) {
+    add(layer, Plane::k, config_->k_type);
+    add_scratch(plan_.planes.back());
+    add(layer, Plane::v, config_->v_type);
+    add_scratch(plan_.planes.back());
+  }
+
+  [[nodiscard]] StorePlan take() { return std::move(plan_); }
+
+ private:
+  const StoreConfig* config_;
+  StorePlan plan_;
+};
+
+}  // namespace
+
+StorePlan plan_slots(const StoreConfig& config) {
+  Planner planner(config);
+  for (LayerIndex layer = 0; layer < config.layers.size(); ++layer) planner.add_rows(layer);
+  return planner.take();
+}
+
+StorePlan plan_compact(const StoreConfig& config) {
+  Planner planner(config);
+  for (LayerIndex layer = 0; layer < config.layers.size(); ++layer) {
+    planner.add_rows(layer);
+    if (config.layers[layer].rope) planner.add(layer, Plane::k_raw, config.k_type);
+  }
+  return planner.take();
+}
+
+}  // namespace kvwitness::core
