@@ -118,15 +118,28 @@ Visited attend_query(const AttentionInput& input, std::uint32_t index, std::span
     for (const Run& run : runs) {
       const Overlap rows = overlap(run, low, query);
       for (std::uint32_t i = rows.from; i < rows.to; ++i)
-        add_row(input, q, reinterpret_cast<const float*>(run.k_row(i)), reinterpret_cast<const float*>(run.v_row(i)),
-                heads, out);
+        add_row(input, q, k_values(input, run, i), v_values(input, run, i), heads, out);
     }
     finish(heads, input.head_dim, out);
   }
   return visited;
 }
 
+const float* values_of(const RowCode* code, const std::byte* row, std::span<float> room) noexcept {
+  if (code == nullptr || code->type == DType::f32) return reinterpret_cast<const float*>(row);
+  decode_row(*code, {row, row_bytes(*code, room.size())}, room);
+  return room.data();
+}
+
 }  // namespace
+
+const float* k_values(const AttentionInput& input, const Run& run, std::uint32_t i) noexcept {
+  return values_of(run.k_code, run.k_row(i), input.row_room.first(input.row_room.size() / 2));
+}
+
+const float* v_values(const AttentionInput& input, const Run& run, std::uint32_t i) noexcept {
+  return values_of(run.v_code, run.v_row(i), input.row_room.last(input.row_room.size() / 2));
+}
 
 void attend_online(const AttentionInput& input, std::span<const Run> runs, std::span<float> out,
                    std::span<Visited> visited) noexcept {

@@ -1,4 +1,4 @@
-/// Attention over a window's runs. Kernels read f32 rows; they allocate nothing.
+/// Attention over a window's runs. Kernels read f32 rows, and decode those that are coded; they allocate nothing.
 #pragma once
 
 #include "kvwitness/core/geometry.hpp"
@@ -24,7 +24,14 @@ struct AttentionInput {
   float score_scale = 1;
   float softcap = 0;                  ///< cap * tanh(s / cap) where above 0
   const TwoPass* two_pass = nullptr;  ///< asks a path for the golden arithmetic (decoder/golden_attention.hpp)
+  /// [2][kv_heads * head_dim] scratch that rows are decoded into; where runs are coded. TracedStore gives its own.
+  std::span<float> row_room{};
 };
+
+/// Row i of a run as f32 [kv_heads * head_dim]: where it lies, or decoded into the input's room, valid until the next
+/// K (or V) row is asked for.
+[[nodiscard]] const float* k_values(const AttentionInput& input, const Run& run, std::uint32_t i) noexcept;
+[[nodiscard]] const float* v_values(const AttentionInput& input, const Run& run, std::uint32_t i) noexcept;
 
 /// The keys that one query row visited: [first_key, last_key], as the kernel walked them.
 struct Visited {
