@@ -1,0 +1,120 @@
+/// What the model keeps, shared by the files that it is written in.
+#pragma once
+
+#include "kvwitness/verify/model.hpp"
+#include "saved_states.hpp"
+
+#include <algorithm>
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string_view>
+#include <vector>
+
+namespace kvwitness::verify {
+
+struct SequenceState {
+  std::vector<LayerModel> layers;
+  TokenModel token;
+};
+
+/// What was told of the call under way, until it is known to be done.
+struct ToldInCall {
+  struct Row {
+    std::uint64_t k = 0;
+    std::uint64_t v = 0;
+  };
+  struct Piece {
+    trace::Append claim;
+    std::uint64_t number = 0;
+  };
+  struct Shift {
+    trace::Move claim;
+    LayerIndex layer = 0;
+  };
+  /// A row found where a survivor must lie, digested at its new position.
+  struct Survivor {
+    LayerIndex layer = 0;
+    Position position = 0;
+    Row row;
+  };
+  std::vector<Row> rows;
+  std::vector<Survivor> survivors;  ///< layer by layer, ascending positions
+  std::vector<Piece> pieces;
+  std::vector<Shift> shifts;
+  std::uint64_t deed = 0;  ///< number of the last event that claims what was done
+  std::uint64_t file = 0;  ///< digest of the file that a save wrote
+
+  void clear() noexcept {
+    rows.clear();
+    survivors.clear();
+    pieces.clear();
+    shifts.clear();
+    deed = 0;
+    file = 0;
+  }
+};
+
+struct StoreState {
+  StoreModel model;
+  std::vector<std::unique_ptr<SequenceState>> sequences;  ///< made when first touched
+  std::optional<trace::Expected> expected;
+  SequenceId expected_of = trace::kNoSequence;
+  ToldInCall told;
+};
+
+struct Model::State {
+  std::array<std::unique_ptr<StoreState>, 256> stores;
+  std::size_t store_count = 0;
+  std::uint64_t cells = 0;
+  std::uint64_t rooms = 0;  ///< rows that all layers have room for
+  std::vector<ViewModel> views;
+  SavedStates saves;
+  trace::ScopeKind last_arena{};  ///< that memory was last taken from
+  std::string_view lost_track;
+
+  [[nodiscard]] StoreState* find(StoreIndex index) const noexcept { return stores[index].get(); }
+  [[nodiscard]] StoreState* tracked(StoreIndex index) const noexcept {
+    StoreState* store = find(index);
+    return store != nullptr && store->model.tracked ? store : nullptr;
+  }
+  [[nodiscard]] ViewModel* view(ViewId id) noexcept {
+    const auto at =
+        std::lower_bound(views.begin(), views.end(), id, [](const ViewModel& v, ViewId x) { return v.id < x; });
+    return at != views.end() && at->id == id ? &*at : nullptr;
+  }
+
+  void lose_track(StoreState& store, std::string_view why) noexcept {
+    store.model.tracked = false;
+    if (lost_track.empty()) lost_track = why;
+  }
+
+  void create(const Event& event);
+  void declare(const Event& event);
+  void format(const Event& event);
+  void call(const Model& model, const Event& event);
+  void tell_rows(const Event& event, StoreState& store);
+  void tell_survivors(const trace::RowDigests& rows, LayerIndex layer, StoreState& store);
+  void tell_piece(const Event& event, StoreState& store);
+  void tell_move(const Event& event, StoreState& store);
+  void end_call(const Event& event, StoreState& store);
+  void open_view(const Event& event, StoreState& store);
+  void note_gathered(ViewModel& copy, ViewId from) noexcept;
+  void close_view(ViewId id);
+  void end_arena(trace::ScopeKind scope, std::uint64_t number) noexcept;
+
+  SequenceState* sequence(StoreState& store, SequenceId id);
+  void do_append(StoreState& store, StoreIndex index, std::uint64_t number);
+  void do_edit(StoreState& store, StoreIndex index, std::uint64_t number);
+  void do_save(StoreState& store, StoreIndex index);
+  void do_restore(StoreState& store, StoreIndex index, std::uint64_t number);
+  void edit_layer(StoreState& store, StoreIndex index, LayerIndex layer, LayerModel& rows, std::uint64_t number);
+  void renumber_layer(StoreState& store, StoreIndex index, LayerIndex layer, LayerModel& rows, std::uint64_t number);
+  static void set_moved_slots(const StoreState& store, LayerIndex layer, LayerModel& rows) noexcept;
+  void mark_stale(StoreIndex store, SequenceId sequence, LayerIndex layer, Range lost, std::uint64_t number) noexcept;
+  void mark_moved(StoreIndex store, SequenceId sequence, LayerIndex layer, std::uint64_t number) noexcept;
+};
+
+}  // namespace kvwitness::verify
