@@ -1,6 +1,7 @@
 #include "kvwitness/core/kv_store.hpp"
 
 #include <algorithm>
+#include <array>
 
 namespace kvwitness::core {
 namespace {
@@ -15,14 +16,58 @@ trace::Refused as_operation(trace::Refused refusal, Operation operation) noexcep
   return refusal;
 }
 
-/// Row bytes of a layer, or zeros where there is no such layer: `read` will refuse it.
-struct RowBytes {
-  std::uint64_t k = 0;
-  std::uint64_t v = 0;
+/// f32 rows are read where they lie.
+std::uint64_t align_up(std::uint64_t bytes) noexcept {
+  return (bytes + alignof(float) - 1) / alignof(float) * alignof(float);
+}
+
+/// A part of a window whose rows have one format, and the room for it.
+struct Part {
+  Range range;
+  bool is_coded = false;
+  std::uint64_t k_row = 0;  ///< bytes
+  std::uint64_t v_row = 0;
+
+  /// Of its K rows and, from `v_at` on, its V rows.
+  [[nodiscard]] std::uint64_t bytes() const noexcept { return v_at() + range.count() * v_row; }
+  [[nodiscard]] std::uint64_t v_at() const noexcept { return align_up(range.count() * k_row); }
 };
-RowBytes row_bytes_of(const StoreConfig& config, LayerIndex layer) noexcept {
-  if (layer >= config.layers.size()) return {};
-  return {k_row_bytes(config, layer), v_row_bytes(config, layer)};
+
+/// Codes, then f32 rows. Without rows where there is no such layer: `read` will refuse it.
+std::array<Part, 2> parts_of(const StoreConfig& config, LayerIndex layer, Range range, Position end) noexcept {
+  if (layer >= config.layers.size()) return {Part{range}, Part{}};
+  const std::uint64_t f32_row = config.layers[layer].kv_elements() * sizeof(float);
+  if (!is_coded(config) || range.to < range.from) return {Part{range, false, f32_row, f32_row}, Part{}};
+  const Position border = std::clamp(coded_end(config, end), range.from, range.to);
+  return {Part{{range.from, border}, true, k_row_bytes(config, layer), v_row_bytes(config, layer)},
+          Part{{border, range.to}, false, f32_row, f32_row}};
+}
+
+/// Reads each part into the scratch's room.
+Outcome<Window> copy_parts(const KvStore& store, Window window, std::span<const Part> parts, WindowScratch& scratch) {
+  const StoreConfig& config = *store.layout().config;
+  scratch.codes() = {row_code(config, Plane::k), row_code(config, Plane::v)};
+  const std::span<std::byte> room = scratch.rows();
+  std::size_t used = 0;
+  std::size_t count = 0;
+  for (const Part& part : parts) {
+    if (part.range.empty()) continue;
+    used = align_up(used);
+    const std::span<std::byte> k = room.subspan(used, part.range.count() * part.k_row);
+    const std::span<std::byte> v = room.subspan(used + part.v_at(), part.range.count() * part.v_row);
+    const auto copied = store.read(window.sequence, window.layer, part.range, {k, v});
+    if (!copied) return as_operation(copied.refusal(), Operation::window);
+    Run& run = scratch.runs()[count++];
+    run = {part.range.from, part.range.count(), trace::kNoSlot, k.data(), v.data(), part.k_row, part.v_row};
+    if (part.is_coded) {
+      run.k_code = &scratch.codes()[0];
+      run.v_code = &scratch.codes()[1];
+    }
+    window.copied_bytes += copied->bytes;
+    used += part.bytes();
+  }
+  window.runs = scratch.runs().first(count);
+  return window;
 }
 
 }  // namespace
@@ -30,21 +75,20 @@ RowBytes row_bytes_of(const StoreConfig& config, LayerIndex layer) noexcept {
 Outcome<Window> KvStore::window(SequenceId sequence, LayerIndex layer, Range range, WindowScratch& scratch) const {
   const auto held = extent(sequence, layer);
   if (!held) return as_operation(held.refusal(), Operation::window);
-  const RowBytes row = row_bytes_of(*layout().config, layer);
+  const StoreConfig& config = *layout().config;
+  const auto parts = parts_of(config, layer, range, held->end);
   const std::span<std::byte> room = scratch.rows();
-  const bool has_room = range.count() * (row.k + row.v) <= room.size() && !scratch.runs().empty();
+  const std::size_t runs = (parts[0].range.empty() ? 0U : 1U) + (parts[1].range.empty() ? 0U : 1U);
+  const bool has_room = align_up(parts[0].bytes()) + parts[1].bytes() <= room.size() && runs <= scratch.runs().size();
   const bool is_held = !(range.to < range.from || range.from < held->window_start || range.to > held->end);
   if (is_held && !has_room) return refuse(Operation::window, RefusalCode::no_memory, range, *held);
-  const std::size_t k_bytes = has_room ? range.count() * row.k : 0;
-  const std::size_t v_bytes = has_room ? range.count() * row.v : 0;
   // `read` owns the reasons for which a range is refused, so it is asked for those too.
-  const auto copied = read(sequence, layer, range, {room.first(k_bytes), room.subspan(k_bytes, v_bytes)});
-  if (!copied) return as_operation(copied.refusal(), Operation::window);
-  Window window{{}, range, sequence, layer, held->end, copied->bytes};
-  if (range.empty()) return window;
-  scratch.runs()[0] = {range.from, range.count(), trace::kNoSlot, room.data(), room.data() + k_bytes, row.k, row.v};
-  window.runs = scratch.runs().first(1);
-  return window;
+  if (!has_room || range.empty()) {
+    const auto copied = read(sequence, layer, range, {});
+    if (!copied) return as_operation(copied.refusal(), Operation::window);
+    return Window{{}, range, sequence, layer, held->end, copied->bytes};
+  }
+  return copy_parts(*this, {{}, range, sequence, layer, held->end, 0}, parts, scratch);
 }
 
 Outcome<Copied> KvStore::read_raw(SequenceId sequence, LayerIndex layer, Range range, std::span<float>) const {
@@ -58,7 +102,12 @@ Outcome<Done> KvStore::still_valid(const Window& window) const {
   if (!held) return as_operation(held.refusal(), Operation::attend);
   if (window.range.empty()) return Done{};
   const bool is_held = window.range.from >= held->window_start && window.range.to <= held->end;
-  if (is_held && held->end >= window.generation) return Done{};
+  const StoreConfig& config = *layout().config;
+  // Rows that became codes since the window was copied are other rows now.
+  const Position coded_then = coded_end(config, static_cast<Position>(window.generation));
+  const bool is_recoded =
+      std::max(window.range.from, coded_then) < std::min(window.range.to, coded_end(config, held->end));
+  if (is_held && held->end >= window.generation && !is_recoded) return Done{};
   return refuse(Operation::attend, RefusalCode::stale, window.range, *held);
 }
 

@@ -53,6 +53,10 @@ struct TracedStore::View {
                                         std::size_t stride_bytes, std::uint64_t row_bytes,
                                         std::uint32_t count) noexcept;
 
+/// Digest of the rows of `range` as a layer that ends at `end` holds them, contiguous in `bytes`: codes, then f32 rows.
+[[nodiscard]] std::uint64_t held_digest(const StoreConfig& config, LayerIndex layer, Plane plane, Range range,
+                                        Position end, std::span<const std::byte> bytes) noexcept;
+
 /// Runs `call` of foreign code: what it throws becomes a refusal.
 template <class T, class F>
 Outcome<T> guarded(trace::Operation operation, F&& call) noexcept {

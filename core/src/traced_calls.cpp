@@ -118,6 +118,7 @@ Outcome<Done> TracedStore::append(SequenceId sequence, LayerIndex layer, const R
     tell_overwrites(call, *appended);
     tell_pieces(call, rows, *appended);
     accepted(sequence, layer) = call.asked.to;
+    tell_quantised(call, appended->quantised);
   }
   end(call, RefusalCode::none);
   return Done{};
@@ -192,6 +193,45 @@ void TracedStore::tell_pieces(const Call& call, const RowsIn& rows, const Append
   }
 }
 
+void TracedStore::tell_quantised(const Call& call, Range quantised) {
+  if (quantised.empty()) return;
+  const LayerIndex layer = call.subject.layer;
+  trace::Quantise told{};
+  told.first = quantised.from;
+  told.count = quantised.count();
+  told.tier = trace::Tier::quantised;
+  told.k_type = config().k_type;
+  told.v_type = config().v_type;
+  bus_->emit(call.subject, told);
+  // Only where codes must lie can they be read back as codes, and more than the layer has slots for is not worth it.
+  const Range codes{quantised.from, std::min(quantised.to, coded_end(config(), call.asked.to))};
+  if (!bus_->active() || codes.count() > config().layers[layer].capacity) return;
+  for (Position p = codes.from; p < codes.to; p += kRowsAtOnce)
+    if (!tell_codes(call, {p, p + std::min(kRowsAtOnce, codes.to - p)})) return;
+}
+
+bool TracedStore::tell_codes(const Call& call, Range rows) {
+  const std::size_t k_row = k_row_bytes(config(), call.subject.layer);
+  const std::size_t v_row = v_row_bytes(config(), call.subject.layer);
+  const RowsOut out{std::span(state_k_).first(rows.count() * k_row), std::span(state_v_).first(rows.count() * v_row)};
+  const auto copied = guarded<Copied>(
+      Operation::read, [&] { return store_->read(call.subject.sequence, call.subject.layer, rows, out); });
+  if (!copied) return false;
+  for (std::uint32_t i = 0; i < rows.count(); i += 2) {
+    trace::RowDigests told{};
+    told.first = rows.from + i;
+    told.count = std::min(2U, rows.count() - i);
+    told.k0 = trace::row_digest(out.k.subspan(i * k_row, k_row), told.first);
+    told.v0 = trace::row_digest(out.v.subspan(i * v_row, v_row), told.first);
+    if (told.count == 2) {
+      told.k1 = trace::row_digest(out.k.subspan((i + 1) * k_row, k_row), told.first + 1);
+      told.v1 = trace::row_digest(out.v.subspan((i + 1) * v_row, v_row), told.first + 1);
+    }
+    bus_->emit(call.subject, told);
+  }
+  return true;
+}
+
 // ---- reads ----------------------------------------------------------------------------------------------------------
 
 Outcome<Done> TracedStore::read(SequenceId sequence, LayerIndex layer, Range range, const RowsOut& out) {
@@ -200,18 +240,18 @@ Outcome<Done> TracedStore::read(SequenceId sequence, LayerIndex layer, Range ran
   const auto copied = measured<Copied>(call, [&] { return store_->read(sequence, layer, range, out); });
   if (!copied) return refused(call, copied.refusal());
   if (knows(sequence, layer)) {
-    const std::uint64_t k_row = k_row_bytes(config(), layer);
-    const std::uint64_t v_row = v_row_bytes(config(), layer);
+    const Position held_to = end(sequence, layer);
+    const std::uint64_t k_bytes = range_bytes(config(), layer, Plane::k, range, held_to);
+    const std::uint64_t v_bytes = range_bytes(config(), layer, Plane::v, range, held_to);
     tell_declared(call, copied->declared);
-    tell_copies(call.subject, trace::AdapterKind::copy_read, 0, range.count(), Evidence::observed);
+    tell_copies(call.subject, 0, {trace::AdapterKind::copy_read, range.count(), k_bytes, v_bytes});
     trace::ReadRows told{};
     told.bytes = copied->bytes;
     told.from = range.from;
     told.to = range.to;
-    const bool has_rows = range.count() * k_row <= out.k.size() && range.count() * v_row <= out.v.size();
-    if (has_rows && bus_->active()) {
-      told.k_digest = trace::rows_digest(out.k.data(), k_row, k_row, range.from, range.count());
-      told.v_digest = trace::rows_digest(out.v.data(), v_row, v_row, range.from, range.count());
+    if (k_bytes <= out.k.size() && v_bytes <= out.v.size() && bus_->active()) {
+      told.k_digest = held_digest(config(), layer, Plane::k, range, held_to, out.k);
+      told.v_digest = held_digest(config(), layer, Plane::v, range, held_to, out.v);
     }
     bus_->emit(call.subject, told);
   }
@@ -219,21 +259,19 @@ Outcome<Done> TracedStore::read(SequenceId sequence, LayerIndex layer, Range ran
   return Done{};
 }
 
-void TracedStore::tell_copies(trace::Subject subject, trace::AdapterKind kind, trace::ViewId view, std::uint32_t rows,
-                              Evidence evidence) {
+void TracedStore::tell_copies(trace::Subject subject, trace::ViewId view, const Priced& priced) {
+  const std::uint64_t f32_bytes = priced.rows * config().layers[subject.layer].kv_elements() * sizeof(float);
   for (const Plane plane : {Plane::k, Plane::v}) {
-    const std::uint64_t row =
-        plane == Plane::k ? k_row_bytes(config(), subject.layer) : v_row_bytes(config(), subject.layer);
     trace::AdapterInserted told{};
-    told.bytes_before = rows * row;
-    told.bytes_after = rows * row;
-    told.kind = kind;
+    told.bytes_before = plane == Plane::k ? priced.k_bytes : priced.v_bytes;
+    told.bytes_after = priced.to_f32 ? f32_bytes : told.bytes_before;
+    told.kind = priced.kind;
     told.plane = plane;
     told.view = view;
-    told.evidence = evidence;
+    told.evidence = Evidence::observed;
     told.from_type = plane == Plane::k ? config().k_type : config().v_type;
-    told.to_type = told.from_type;
-    told.rows = rows;
+    told.to_type = priced.to_f32 ? DType::f32 : told.from_type;
+    told.rows = priced.rows;
     bus_->emit(subject, told);
   }
 }

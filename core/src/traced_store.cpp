@@ -48,7 +48,10 @@ TracedStore::TracedStore(KvStore& store, trace::Bus& bus, trace::StoreIndex inde
   report_names_ = {bus.names().intern("reserved-bytes"), bus.names().intern("used-bytes"),
                    bus.names().intern("resident-positions")};
   reserve_rooms();
+  k_code_ = row_code(config(), Plane::k);
+  v_code_ = row_code(config(), Plane::v);
   declare_store();
+  declare_codes();
   declare_storages();
 }
 
@@ -69,16 +72,21 @@ TracedStore::~TracedStore() {
 
 void TracedStore::reserve_rooms() {
   const std::size_t layers = config().layers.size();
+  // f32 rows that are copied behind codes begin at a multiple of their size, on both sides.
+  constexpr std::uint64_t kRoomBetweenCopies = 4 * sizeof(float);
   std::uint64_t copy_bytes = 0;
   std::uint64_t k_row = 0;
   std::uint64_t v_row = 0;
   for (LayerIndex layer = 0; layer < layers; ++layer) {
     const std::uint64_t k = k_row_bytes(config(), layer);
     const std::uint64_t v = v_row_bytes(config(), layer);
-    copy_bytes = std::max(copy_bytes, (k + v) * config().layers[layer].capacity);
-    k_row = std::max(k_row, k);
-    v_row = std::max(v_row, v);
+    const std::uint64_t f32 = config().layers[layer].kv_elements() * sizeof(float);
+    copy_bytes = std::max(copy_bytes, (k + v) * config().layers[layer].capacity +
+                                          2 * f32 * recent_slots(config(), layer) + kRoomBetweenCopies);
+    k_row = std::max({k_row, k, f32});
+    v_row = std::max({v_row, v, f32});
   }
+  row_room_.resize(2 * std::max(k_row, v_row) / sizeof(float));
   if (can(layout_, trace::Capability::zero_copy)) copy_bytes = 0;
   views_.resize(options_.views_max);
   for (View& view : views_) {
@@ -129,6 +137,26 @@ void TracedStore::declare_store() {
   }
 }
 
+void TracedStore::declare_codes() {
+  if (!is_coded(config())) return;
+  for (LayerIndex layer = 0; layer < config().layers.size(); ++layer) {
+    for (const Plane plane : {Plane::k, Plane::v}) {
+      const RowCode& code = plane == Plane::k ? k_code_ : v_code_;
+      const bool is_rotated = code.type == DType::rotated;
+      trace::LayerCode told{};
+      told.plane = plane;
+      told.code = code.type;
+      told.recent = config().recent;
+      told.quantise_group = config().quantise_group;
+      told.seed = is_rotated ? code.rotated.seed : 0;
+      told.bits = is_rotated ? static_cast<std::uint16_t>(code.rotated.bits) : std::uint16_t{0};
+      told.block = is_rotated ? code.rotated.group : 0;
+      told.residual_bits = is_rotated ? code.rotated.residual_bits : 0;
+      bus_->emit({index_, trace::kNoSequence, layer}, told);
+    }
+  }
+}
+
 void TracedStore::declare_storages() {
   const trace::NameHash site = bus_->names().intern("kv-storage");
   for (const StorageUse& use : store_->memory().storages) {
@@ -176,18 +204,18 @@ void TracedStore::digest_layer(SequenceId sequence, LayerIndex layer, Extent hel
 bool TracedStore::digest_rows(SequenceId sequence, LayerIndex layer, Extent held, trace::StateDigest& told) {
   // An extent that no layer of this capacity can have is not worth walking.
   if (held.end < held.window_start || held.end - held.window_start > config().layers[layer].capacity) return false;
-  const std::uint64_t k_row = k_row_bytes(config(), layer);
-  const std::uint64_t v_row = v_row_bytes(config(), layer);
-  for (Position p = held.window_start; p < held.end;) {
-    const std::uint32_t rows = std::min(kRowsAtOnce, held.end - p);
-    const RowsOut out{std::span(state_k_).first(rows * k_row), std::span(state_v_).first(rows * v_row)};
-    const auto copied = guarded<Copied>(Operation::read, [&] {
-      return store_->read(sequence, layer, {p, p + rows}, out);
-    });
+  return add_rows(sequence, layer, {held.window_start, held.end}, held.end, told);
+}
+
+bool TracedStore::add_rows(SequenceId sequence, LayerIndex layer, Range rows, Position end, trace::StateDigest& told) {
+  for (Position p = rows.from; p < rows.to; p += std::min(kRowsAtOnce, rows.to - p)) {
+    const Range read{p, p + std::min(kRowsAtOnce, rows.to - p)};
+    const RowsOut out{std::span(state_k_).first(range_bytes(config(), layer, Plane::k, read, end)),
+                      std::span(state_v_).first(range_bytes(config(), layer, Plane::v, read, end))};
+    const auto copied = guarded<Copied>(Operation::read, [&] { return store_->read(sequence, layer, read, out); });
     if (!copied) return false;
-    told.k_digest += trace::rows_digest(out.k.data(), k_row, k_row, p, rows);
-    told.v_digest += trace::rows_digest(out.v.data(), v_row, v_row, p, rows);
-    p += rows;
+    told.k_digest += held_digest(config(), layer, Plane::k, read, end, out.k);
+    told.v_digest += held_digest(config(), layer, Plane::v, read, end, out.v);
   }
   return true;
 }

@@ -19,12 +19,17 @@ std::uint64_t align_up(std::uint64_t bytes) noexcept {
   return (bytes + kScopeAlignment - 1) / kScopeAlignment * kScopeAlignment;
 }
 
-bool is_aligned(const Run& run, DType k_type, DType v_type) noexcept {
+bool is_f32(const RowCode* code) noexcept {
+  return code == nullptr || code->type == DType::f32;
+}
+
+/// Codes are read byte by byte; f32 rows where they lie.
+bool is_aligned(const Run& run) noexcept {
   const auto at = [](const void* row) { return reinterpret_cast<std::uintptr_t>(row); };
-  const auto fits = [&](DType type, const void* row, std::size_t stride) {
-    return type != DType::f32 || (at(row) | stride) % alignof(float) == 0;
+  const auto fits = [&](const RowCode* code, const void* row, std::size_t stride) {
+    return !is_f32(code) || (at(row) | stride) % alignof(float) == 0;
   };
-  return fits(k_type, run.k, run.k_stride_bytes) && fits(v_type, run.v, run.v_stride_bytes);
+  return fits(run.k_code, run.k, run.k_stride_bytes) && fits(run.v_code, run.v, run.v_stride_bytes);
 }
 
 std::uint64_t row_count(std::span<const Run> runs) noexcept {
@@ -76,9 +81,7 @@ Outcome<trace::ViewId> TracedStore::open(SequenceId sequence, LayerIndex layer, 
   view->id = bus_->next_view();
   admit(*view, call.subject, *window);
   if (window->copied_bytes != 0 && knows(sequence, layer)) {
-    const auto rows = std::min<std::uint64_t>(row_count(view->readable), std::numeric_limits<std::uint32_t>::max());
-    tell_copies(call.subject, trace::AdapterKind::copy_read, view->id, static_cast<std::uint32_t>(rows),
-                Evidence::observed);
+    tell_copies(call.subject, view->id, price(*view, trace::AdapterKind::copy_read));
   }
   tell_opened(*view);
   end(call, RefusalCode::none);
@@ -98,15 +101,36 @@ void TracedStore::admit(View& view, trace::Subject subject, const Window& window
   view.window.runs = view.readable;
 }
 
+std::uint64_t TracedStore::bytes_of_row(const Run& run, LayerIndex layer, Plane plane) const noexcept {
+  const RowCode* code = plane == Plane::k ? run.k_code : run.v_code;
+  if (code == nullptr) return config().layers[layer].kv_elements() * sizeof(float);
+  return plane == Plane::k ? k_row_bytes(config(), layer) : v_row_bytes(config(), layer);
+}
+
+TracedStore::Priced TracedStore::price(const View& view, trace::AdapterKind kind) const noexcept {
+  const LayerIndex layer = view.subject.layer;
+  const auto rows = std::min<std::uint64_t>(row_count(view.readable), std::numeric_limits<std::uint32_t>::max());
+  Priced priced{.kind = kind, .rows = static_cast<std::uint32_t>(rows)};
+  for (const Run& run : view.readable) {
+    priced.k_bytes += run.count * bytes_of_row(run, layer, Plane::k);
+    priced.v_bytes += run.count * bytes_of_row(run, layer, Plane::v);
+  }
+  return priced;
+}
+
 Run TracedStore::readable_part(const View& view, const Run& run) const noexcept {
   Run part = run;
   part.count = 0;
+  // How codes are decoded was declared; where a run points to for it is the store's affair.
+  part.k_code = run.k_code == nullptr ? nullptr : &k_code_;
+  part.v_code = run.v_code == nullptr ? nullptr : &v_code_;
   const LayerIndex layer = view.subject.layer;
-  if (!knows(view.subject.sequence, layer) || !is_aligned(run, config().k_type, config().v_type)) return part;
+  if (!knows(view.subject.sequence, layer) || !is_aligned(part)) return part;
   const std::uint32_t most = std::min({run.count, config().layers[layer].capacity, trace::kNoPosition - run.first});
   const auto rows_in = [&](std::span<const std::byte> memory, Plane plane) {
-    return plane == Plane::k ? rows_within(memory, run.k, run.k_stride_bytes, k_row_bytes(config(), layer), most)
-                             : rows_within(memory, run.v, run.v_stride_bytes, v_row_bytes(config(), layer), most);
+    const std::uint64_t row = bytes_of_row(run, layer, plane);
+    return plane == Plane::k ? rows_within(memory, run.k, run.k_stride_bytes, row, most)
+                             : rows_within(memory, run.v, run.v_stride_bytes, row, most);
   };
   const std::span<const std::byte> room = view.scratch.rows();
   std::uint32_t k_rows = rows_in(room, Plane::k);
@@ -126,7 +150,7 @@ std::uint64_t TracedStore::offset_of(const Run& run, LayerIndex layer) const noe
   for (const Declaration& storage : storages_) {
     if (storage.use.base == nullptr) continue;
     const std::span<const std::byte> memory(storage.use.base, storage.use.bytes);
-    if (rows_within(memory, run.k, 0, k_row_bytes(config(), layer), 1) != 0)
+    if (rows_within(memory, run.k, 0, bytes_of_row(run, layer, Plane::k), 1) != 0)
       return static_cast<std::uint64_t>(run.k - storage.use.base);
   }
   return trace::kOutsideStorage;
@@ -157,8 +181,8 @@ void TracedStore::tell_runs(View& view) {
     told.slot = run.slot;
     const bool is_whole = view.readable[i].count == run.count;
     if (is_whole && run.count > 0 && options_.digest_windows && bus_->active()) {
-      const std::uint64_t k_row = k_row_bytes(config(), view.subject.layer);
-      const std::uint64_t v_row = v_row_bytes(config(), view.subject.layer);
+      const std::uint64_t k_row = bytes_of_row(run, view.subject.layer, Plane::k);
+      const std::uint64_t v_row = bytes_of_row(run, view.subject.layer, Plane::v);
       told.k_digest = trace::rows_digest(run.k, run.k_stride_bytes, k_row, run.first, run.count);
       told.v_digest = trace::rows_digest(run.v, run.v_stride_bytes, v_row, run.first, run.count);
     }
@@ -174,16 +198,16 @@ Outcome<trace::ViewId> TracedStore::gather(trace::ViewId id, Scope& scope) {
   begin(call);
   const std::uint64_t rows = row_count(from.readable);
   const bool is_known = knows(call.subject.sequence, call.subject.layer);
-  const std::uint64_t k_bytes = is_known ? rows * k_row_bytes(config(), call.subject.layer) : 0;
-  const std::uint64_t v_bytes = is_known ? rows * v_row_bytes(config(), call.subject.layer) : 0;
+  const std::uint64_t bytes =
+      is_known ? rows * config().layers[call.subject.layer].kv_elements() * sizeof(float) : 0;  // of each plane
   View* copy = free_view();
   const auto gathered = measured<Done>(call, [&]() -> Outcome<Done> {
     const auto valid = validity(from);
     if (!valid) return valid;
-    if (copy == nullptr || align_up(k_bytes) + v_bytes > scope.free_bytes())
+    if (copy == nullptr || align_up(bytes) + bytes > scope.free_bytes())
       return refuse(Operation::gather, RefusalCode::no_memory);
-    const std::span<std::byte> k = scope.allocate(k_bytes, 0, call.subject);
-    const std::span<std::byte> v = scope.allocate(v_bytes, 0, call.subject);
+    const std::span<std::byte> k = scope.allocate(bytes, 0, call.subject);
+    const std::span<std::byte> v = scope.allocate(bytes, 0, call.subject);
     copy_rows(from, k, v);
     admit_copy(*copy, from, k, v);
     copy->life = scope.life();
@@ -191,21 +215,27 @@ Outcome<trace::ViewId> TracedStore::gather(trace::ViewId id, Scope& scope) {
   });
   if (!gathered) return refused(call, gathered.refusal());
   copy->id = bus_->next_view();
-  tell_copies(call.subject, trace::AdapterKind::gather_kv_window, copy->id, static_cast<std::uint32_t>(rows),
-              Evidence::observed);
+  const bool decodes = is_coded(config());
+  Priced priced = price(from, decodes ? trace::AdapterKind::dequantize : trace::AdapterKind::gather_kv_window);
+  priced.to_f32 = decodes;
+  tell_copies(call.subject, copy->id, priced);
   tell_opened(*copy);
   end(call, RefusalCode::none);
   return copy->id;
 }
 
 void TracedStore::copy_rows(const View& from, std::span<std::byte> k, std::span<std::byte> v) const noexcept {
-  const std::uint64_t k_row = k_row_bytes(config(), from.subject.layer);
-  const std::uint64_t v_row = v_row_bytes(config(), from.subject.layer);
-  std::size_t row = 0;
+  const std::size_t elements = row_count(from.readable) == 0 ? 0 : config().layers[from.subject.layer].kv_elements();
+  const auto copy = [&](const RowCode* code, const std::byte* row, std::span<std::byte> room) {
+    if (is_f32(code)) return static_cast<void>(std::memcpy(room.data(), row, room.size()));
+    // The scope's blocks are aligned for any format, and a row of f32 is a multiple of one.
+    decode_row(*code, {row, row_bytes(*code, elements)}, {reinterpret_cast<float*>(room.data()), elements});
+  };
+  std::size_t done = 0;
   for (const Run& run : from.readable) {
-    for (std::uint32_t i = 0; i < run.count; ++i, ++row) {
-      std::memcpy(k.data() + row * k_row, run.k_row(i), k_row);
-      std::memcpy(v.data() + row * v_row, run.v_row(i), v_row);
+    for (std::uint32_t i = 0; i < run.count; ++i, done += elements * sizeof(float)) {
+      copy(run.k_code, run.k_row(i), k.subspan(done, elements * sizeof(float)));
+      copy(run.v_code, run.v_row(i), v.subspan(done, elements * sizeof(float)));
     }
   }
 }
@@ -257,11 +287,12 @@ Outcome<Done> TracedStore::attend(trace::ViewId id, const AttentionInput& input,
   begin(call);
   const std::span<Visited> visited = std::span(visited_).first(input.count);
   std::fill(visited.begin(), visited.end(), Visited{});
+  AttentionInput with_room = input;
+  const bool is_known = knows(view.subject.sequence, view.subject.layer);
+  with_room.row_room = std::span(row_room_).first(is_known ? 2 * config().layers[view.subject.layer].kv_elements() : 0);
   const auto attended = measured<Done>(call, [&]() -> Outcome<Done> {
-    if (config().k_type != DType::f32 || config().v_type != DType::f32)
-      return refuse(Operation::attend, RefusalCode::unsupported);
     const auto valid = validity(view);
-    if (valid) path.attend(view.subject.layer, input, view.readable, out, visited);
+    if (valid) path.attend(view.subject.layer, with_room, view.readable, out, visited);
     return valid;
   });
   if (!attended) return refused(call, attended.refusal());

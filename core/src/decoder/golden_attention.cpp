@@ -11,10 +11,6 @@ namespace {
 
 constexpr float kNoScore = -std::numeric_limits<float>::infinity();
 
-const float* floats(const std::byte* row) noexcept {
-  return reinterpret_cast<const float*>(row);
-}
-
 /// Keys that one query sees: positions [low, position], and those below `sinks`.
 struct Sight {
   Position low;
@@ -109,7 +105,7 @@ class QueryRow {
     const std::size_t offset = kv_offset(head);
     std::size_t at = 0;
     for_visible(runs_, extra_.drafts, sight_, [&](const Run& run, std::uint32_t row) {
-      const float s = serial_dot(q, floats(run.k_row(row)) + offset, input_.head_dim) * input_.score_scale;
+      const float s = serial_dot(q, k_values(input_, run, row) + offset, input_.head_dim) * input_.score_scale;
       scores[at++] = capped(s, input_.softcap);
     });
   }
@@ -119,7 +115,7 @@ class QueryRow {
     std::size_t at = 0;
     for_visible(runs_, extra_.drafts, sight_, [&](const Run& run, std::uint32_t row) {
       const float weight = weights[at++];
-      const float* const v = floats(run.v_row(row)) + offset;
+      const float* const v = v_values(input_, run, row) + offset;
       for (std::size_t d = 0; d < out.size(); ++d) out[d] += weight * v[d];
     });
   }

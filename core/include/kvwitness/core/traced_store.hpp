@@ -71,14 +71,15 @@ class TracedStore {
   /// The window as far as its rows may be read. The view is open (asserts).
   [[nodiscard]] const Window& window_of(trace::ViewId view) const;
 
-  /// Gathers an open window into one contiguous copy in `scope`: one adapter a plane, priced. The result is a view of
-  /// its own, which goes stale with the rows that it was copied from, and with the scope's reset. Refuses `stale`,
-  /// and `no_memory` where the scope has no room for both planes or views_max are open.
+  /// Gathers an open window into one contiguous copy of f32 rows in `scope`: one adapter a plane, priced; rows that are
+  /// coded are decoded. The result is a view of its own, which goes stale with the rows that it was copied from, and
+  /// with the scope's reset. Refuses `stale`, and `no_memory` where the scope has no room for both planes or views_max
+  /// are open.
   Outcome<trace::ViewId> gather(trace::ViewId view, Scope& scope);
 
   /// Attends through `path` over an open window, after asking the store whether it is still valid (`stale`). `out`
-  /// [count][q_heads * head_dim]; count is at most queries_max (asserts). One AttentionStep a query. Refuses
-  /// `unsupported` where the rows are not f32.
+  /// [count][q_heads * head_dim]; count is at most queries_max (asserts). One AttentionStep a query. Coded rows are
+  /// decoded one at a time.
   Outcome<Done> attend(trace::ViewId view, const AttentionInput& input, const AttentionPath& path, std::span<float> out,
                        Source source = {});
 
@@ -112,6 +113,7 @@ class TracedStore {
 
   void reserve_rooms();
   void declare_store();
+  void declare_codes();
   void declare_storages();
 
   /// Tells Called.
@@ -128,8 +130,18 @@ class TracedStore {
   void tell_declared(const Call& call, const Declared& declared);
   void tell_overwrites(const Call& call, const Appended& appended);
   void tell_pieces(const Call& call, const RowsIn& rows, const Appended& appended);
-  void tell_copies(trace::Subject subject, trace::AdapterKind kind, trace::ViewId view, std::uint32_t rows,
-                   trace::Evidence evidence);
+  /// One AdapterInserted a plane. `priced`: what the rows take before and after.
+  struct Priced {
+    trace::AdapterKind kind{};
+    std::uint32_t rows = 0;
+    std::uint64_t k_bytes = 0;
+    std::uint64_t v_bytes = 0;
+    bool to_f32 = false;  ///< the copy's rows are f32 whatever they were
+  };
+  void tell_copies(trace::Subject subject, trace::ViewId view, const Priced& priced);
+  /// Tells which rows an append coded, and the digests of their codes.
+  void tell_quantised(const Call& call, Range quantised);
+  [[nodiscard]] bool tell_codes(const Call& call, Range rows);
   /// Returns the rows moved in the layer where most were.
   std::uint32_t tell_moves(SequenceId sequence, std::span<const Moved> moved);
   void tell_rotations(SequenceId sequence, std::span<const Rotated> rotated);
@@ -147,6 +159,8 @@ class TracedStore {
   [[nodiscard]] Outcome<Extent> extent_or_refusal(SequenceId sequence, LayerIndex layer) const noexcept;
   void digest_layer(SequenceId sequence, LayerIndex layer, Extent held, trace::DigestReason reason, std::uint32_t step);
   [[nodiscard]] bool digest_rows(SequenceId sequence, LayerIndex layer, Extent held, trace::StateDigest& told);
+  [[nodiscard]] bool add_rows(SequenceId sequence, LayerIndex layer, Range rows, Position end,
+                              trace::StateDigest& told);
 
   [[nodiscard]] View* free_view() noexcept;
   [[nodiscard]] View& find(trace::ViewId view);
@@ -155,6 +169,8 @@ class TracedStore {
   void admit(View& view, trace::Subject subject, const Window& window);
   void admit_copy(View& copy, const View& from, std::span<const std::byte> k, std::span<const std::byte> v);
   [[nodiscard]] Run readable_part(const View& view, const Run& run) const noexcept;
+  [[nodiscard]] std::uint64_t bytes_of_row(const Run& run, LayerIndex layer, Plane plane) const noexcept;
+  [[nodiscard]] Priced price(const View& view, trace::AdapterKind kind) const noexcept;
   [[nodiscard]] std::uint64_t offset_of(const Run& run, LayerIndex layer) const noexcept;
   void copy_rows(const View& from, std::span<std::byte> k, std::span<std::byte> v) const noexcept;
   [[nodiscard]] Outcome<Done> validity(const View& view) const;
@@ -178,7 +194,10 @@ class TracedStore {
   std::vector<std::uint32_t> moved_;  ///< [layer]: rows that an edit moved
   std::vector<std::byte> state_k_;    ///< room to read rows back, a few at a time
   std::vector<std::byte> state_v_;
-  std::uint64_t changes_ = 0;  ///< accepted appends and edits
+  RowCode k_code_;  ///< how coded K rows are decoded, whatever a window points to
+  RowCode v_code_;
+  std::vector<float> row_room_;  ///< where attention decodes a row of each side
+  std::uint64_t changes_ = 0;    ///< accepted appends and edits
 };
 
 }  // namespace kvwitness::core

@@ -3,6 +3,7 @@
 
 #include "kvwitness/core/geometry.hpp"
 
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <span>
@@ -19,7 +20,7 @@ struct Run {
   const std::byte* v = nullptr;
   std::size_t k_stride_bytes = 0;  ///< distance between K rows
   std::size_t v_stride_bytes = 0;
-  const RowCode* k_code = nullptr;  ///< how K rows are coded; null: they are f32. Lives as long as the store
+  const RowCode* k_code = nullptr;  ///< how K rows are coded; null: they are f32. Lives as long as they do
   const RowCode* v_code = nullptr;
 
   [[nodiscard]] const std::byte* k_row(std::uint32_t i) const noexcept { return k + i * k_stride_bytes; }
@@ -46,10 +47,13 @@ class WindowScratch {
   [[nodiscard]] std::span<Run> runs() noexcept { return runs_; }
   [[nodiscard]] std::span<std::byte> rows() noexcept { return rows_; }
   [[nodiscard]] std::span<const std::byte> rows() const noexcept { return rows_; }
+  /// How coded rows among them are coded: K, V.
+  [[nodiscard]] std::array<RowCode, 2>& codes() noexcept { return codes_; }
 
  private:
   std::vector<Run> runs_;
   std::vector<std::byte> rows_;
+  std::array<RowCode, 2> codes_{};
 };
 
 }  // namespace kvwitness::core
