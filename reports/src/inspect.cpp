@@ -53,14 +53,14 @@ void write_head(const trace::TraceReader& reader, std::ostream& out) {
       << printable(reader.header().producer) << "\n";
 }
 
-bool write_end(const trace::TraceEnd& end, const Style& style, std::ostream& out) {
+Inspected write_end(const trace::TraceEnd& end, bool found, const Style& style, std::ostream& out) {
   if (!end.complete) out << style.paint(Color::yellow, "incomplete: ") << printable(end.why) << "\n";
-  return end.complete;
+  return {end.complete, found};
 }
 
 }  // namespace
 
-bool write_summary(const std::filesystem::path& trace, std::ostream& out, const InspectOptions& options) {
+Inspected write_summary(const std::filesystem::path& trace, std::ostream& out, const InspectOptions& options) {
   trace::TraceReader reader(trace);
   FilterState filter(options.filter, reader.header().claims);
   TypeSums sums{};
@@ -90,18 +90,21 @@ bool write_summary(const std::filesystem::path& trace, std::ostream& out, const 
   }
   table.row({{"100.00", Color::plain, true}, {grouped(total), Color::plain, true}, {}, {"total"}});
   out << table.render(style);
-  return write_end(reader.end(), style, out);
+  return write_end(reader.end(), total != 0, style, out);
 }
 
-bool write_events(const std::filesystem::path& trace, std::ostream& out, const InspectOptions& options) {
+Inspected write_events(const std::filesystem::path& trace, std::ostream& out, const InspectOptions& options) {
   trace::TraceReader reader(trace);
   const trace::Claims& claims = reader.header().claims;
   FilterState filter(options.filter, claims);
   trace::Event event;
+  bool found = false;
   while (out && reader.next(event)) {
-    if (filter.wants(event)) out << event_line(event, claims, reader.names()) << "\n";
+    if (!filter.wants(event)) continue;
+    found = true;
+    out << event_line(event, claims, reader.names()) << "\n";
   }
-  return write_end(reader.end(), Style(options.color), out);
+  return write_end(reader.end(), found, Style(options.color), out);
 }
 
 }  // namespace kvwitness::reports

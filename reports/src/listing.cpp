@@ -34,7 +34,7 @@ void write_indented(const Json& json, std::ostream& out) {
 
 }  // namespace
 
-void write_scenarios(const std::vector<std::filesystem::path>& paths, const SuiteOptions& options, std::ostream& out,
+bool write_scenarios(const std::vector<std::filesystem::path>& paths, const SuiteOptions& options, std::ostream& out,
                      bool color) {
   Table table;
   table.row({{"scenario", Color::bold},
@@ -56,9 +56,10 @@ void write_scenarios(const std::vector<std::filesystem::path>& paths, const Suit
                {printable(script.title)}});
   }
   out << table.render(Style(color)) << "\n" << counted(scripts, "scenario") << ", " << counted(cases, "case") << "\n";
+  return scripts != 0;
 }
 
-void write_scenarios_json(const std::vector<std::filesystem::path>& paths, const SuiteOptions& options,
+bool write_scenarios_json(const std::vector<std::filesystem::path>& paths, const SuiteOptions& options,
                           std::ostream& out) {
   Json list = Json::array();
   for (const SelectedScript& selected : load_scripts(paths, options)) {
@@ -77,6 +78,7 @@ void write_scenarios_json(const std::vector<std::filesystem::path>& paths, const
                     {"cases", std::move(cases)}});
   }
   write_indented(list, out);
+  return !list.empty();
 }
 
 void write_stores(const scenarios::StoreRegistry& registry, std::ostream& out, bool color) {

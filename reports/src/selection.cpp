@@ -86,6 +86,13 @@ void require_known_params(const std::vector<SelectedScript>& scripts,
   }
 }
 
+/// A filter that names a variant may match a case of the script, whatever the values of its parameters are.
+bool may_match(const std::string& filter, const scenarios::Script& script) {
+  const std::string of_script = filter.substr(0, filter.find('['));
+  if (filter.empty() || glob_matches(of_script, script.id)) return true;
+  return std::ranges::any_of(script.tags, [&](const std::string& tag) { return glob_matches(filter, tag); });
+}
+
 bool case_matches(const std::string& filter, const scenarios::Script& script, const scenarios::Case& one) {
   if (filter.empty()) return true;
   if (glob_matches(filter, script.id) || glob_matches(filter, case_name(script.id, one.claims.variant))) return true;
@@ -160,9 +167,13 @@ std::vector<SelectedScript> load_scripts(const std::vector<fs::path>& paths, con
     scenarios::LoadOptions load;
     load.root = found.root;
     load.seed = options.seed;
-    load.params = options.params;
     load.rules = rule_ids();
     SelectedScript selected{scenarios::load_script(found.file, load), found.root, {}};
+    // A value that a script cannot take is no error of a script that was not asked for.
+    if (!options.params.empty() && may_match(options.filter, selected.script)) {
+      load.params = options.params;
+      selected.script = scenarios::load_script(found.file, load);
+    }
     const auto [other, fresh] = ids.emplace(selected.script.id, found.file);
     if (!fresh) {
       throw_file_error(found.file, "the id '" + selected.script.id + "' is taken by " + other->second.string());

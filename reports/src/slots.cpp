@@ -139,6 +139,9 @@ class SlotView {
     if (event.type == trace::EventType::StepEnd) end_of_step();
   }
 
+  /// Some step had slots to show.
+  [[nodiscard]] bool drew() const noexcept { return drew_; }
+
  private:
   /// The picture needs every type; only the rest of the filter narrows it.
   static EventFilter without_types(EventFilter filter) {
@@ -167,6 +170,7 @@ class SlotView {
       out_ << style_.paint(Color::bold, fmt::format("step {} token {}", step_.step, step_.token)) << "  "
            << printable(step_place(claims_, step_.step)) << "\n";
     }
+    drew_ = drew_ || !touched_.empty();
     for (const auto& [place, yes] : touched_) draw(place);
     touched_.clear();
     windows_.clear();
@@ -194,18 +198,19 @@ class SlotView {
   trace::StepBegin step_{};
   std::map<Place, Range> windows_;
   std::map<Place, bool> touched_;
+  bool drew_ = false;
 };
 
 }  // namespace
 
-bool write_slots(const std::filesystem::path& trace, std::ostream& out, const InspectOptions& options) {
+Inspected write_slots(const std::filesystem::path& trace, std::ostream& out, const InspectOptions& options) {
   trace::TraceReader reader(trace);
   SlotView view(reader.header().claims, options, out);
   out << "[p] in the window   *p newest   . empty   ^ oldest\n";
   trace::Event event;
   while (out && reader.next(event)) view.take(event);
   if (!reader.end().complete) out << "incomplete: " << printable(reader.end().why) << "\n";
-  return reader.end().complete;
+  return {reader.end().complete, view.drew()};
 }
 
 }  // namespace kvwitness::reports

@@ -20,7 +20,7 @@ using reports::testing::Scratch;
 
 namespace {
 
-using Write = bool (*)(const std::filesystem::path&, std::ostream&, const reports::InspectOptions&);
+using Write = reports::Inspected (*)(const std::filesystem::path&, std::ostream&, const reports::InspectOptions&);
 
 std::string told(Write write, const std::filesystem::path& trace, const reports::EventFilter& filter = {}) {
   std::ostringstream out;

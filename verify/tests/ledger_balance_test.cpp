@@ -81,6 +81,21 @@ BOOST_AUTO_TEST_CASE(a_free_of_other_bytes_or_scope_fails) {
   BOOST_CHECK(scope.failing() == kOnlyThis);
 }
 
+BOOST_AUTO_TEST_CASE(a_free_for_another_layer_store_or_count_fails) {
+  Gathered count;
+  count.edit<trace::Free>(0, [](trace::Free& freed) { freed.count += 1; });
+  BOOST_CHECK(count.failing() == kOnlyThis);
+  Gathered origin;
+  origin.edit<trace::Free>(0, [](trace::Free& freed) { freed.origin = trace::Origin::mapped; });
+  BOOST_CHECK(origin.failing() == kOnlyThis);
+  Gathered layer;
+  layer.events[layer.index_of(trace::EventType::Free, 0)].layer += 1;
+  BOOST_CHECK(layer.status_of(kRule) == Status::fail);
+  Gathered store;
+  store.events[store.index_of(trace::EventType::Free, 0)].store += 1;
+  BOOST_CHECK(store.status_of(kRule) == Status::fail);
+}
+
 BOOST_AUTO_TEST_CASE(a_reset_frees_exactly_what_lives_in_its_scope) {
   for (const int field : {0, 1, 2}) {
     Gathered trace;

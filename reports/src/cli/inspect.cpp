@@ -6,6 +6,8 @@
 #include "commands.hpp"
 #include "output.hpp"
 
+#include <iostream>
+
 #include <sys/ioctl.h>
 #include <unistd.h>
 
@@ -44,9 +46,12 @@ int inspect(const InspectArguments& arguments) {
   const auto write = arguments.slots    ? &reports::write_slots
                      : arguments.events ? &reports::write_events
                                         : &reports::write_summary;
-  const bool complete = write(arguments.trace, output.stream(), options);
+  const reports::Inspected seen = write(arguments.trace, output.stream(), options);
   output.close();
-  return static_cast<int>(complete ? reports::ExitCode::pass : reports::ExitCode::inconclusive);
+  if (!seen.complete) return static_cast<int>(reports::ExitCode::inconclusive);
+  if (seen.found) return static_cast<int>(reports::ExitCode::pass);
+  std::cerr << "kvwitness: the trace has no such event\n";
+  return static_cast<int>(reports::ExitCode::nothing_selected);
 }
 
 }  // namespace

@@ -26,7 +26,8 @@ constexpr const char* kFooter = R"(Examples:
   kvwitness list --rules               rules
   kvwitness list --json                for programs)";
 
-void write_list(const ListOptions& options, std::ostream& out, bool color) {
+/// False where nothing is selected.
+bool write_list(const ListOptions& options, std::ostream& out, bool color) {
   if (options.stores) {
     const scenarios::StoreRegistry registry = scenarios::with_mutants(scenarios::product_stores());
     options.json ? reports::write_stores_json(registry, out) : reports::write_stores(registry, out, color);
@@ -35,9 +36,10 @@ void write_list(const ListOptions& options, std::ostream& out, bool color) {
   } else {
     reports::SuiteOptions suite = suite_options(options.selection);
     const std::vector<std::filesystem::path> paths = selected_paths(options.selection);
-    options.json ? reports::write_scenarios_json(paths, suite, out)
-                 : reports::write_scenarios(paths, suite, out, color);
+    return options.json ? reports::write_scenarios_json(paths, suite, out)
+                        : reports::write_scenarios(paths, suite, out, color);
   }
+  return true;
 }
 
 }  // namespace
@@ -52,9 +54,9 @@ void add_list(CLI::App& app, int& exit_code) {
   command.footer(kFooter);
   command.callback([options, &exit_code] {
     Output output("-");
-    write_list(*options, output.stream(), reports::want_color(STDOUT_FILENO));
+    const bool found = write_list(*options, output.stream(), reports::want_color(STDOUT_FILENO));
     output.close();
-    exit_code = 0;
+    exit_code = static_cast<int>(found ? reports::ExitCode::pass : reports::ExitCode::nothing_selected);
   });
 }
 

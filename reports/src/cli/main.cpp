@@ -1,5 +1,6 @@
 /// The program kvwitness: parses its arguments, calls the library, prints.
 
+#include "kvwitness/reports/selection.hpp"
 #include "kvwitness/reports/suite.hpp"
 #include "kvwitness/trace/assert.hpp"
 #include "kvwitness/trace/error.hpp"
@@ -36,11 +37,32 @@ Exit codes, the first that applies:
 
 Colour: NO_COLOR=1 turns it off, CLICOLOR_FORCE=1 on; else it depends on the terminal.)";
 
+/// Also of a call for help, which ends in 0.
+int usage_error(CLI::App& app, const CLI::ParseError& error) {
+  return app.exit(error) == 0 ? 0 : static_cast<int>(ExitCode::invalid_input);
+}
+
+int unknown_command(CLI::App& app, const std::string& word) {
+  std::vector<std::string> known;
+  for (const CLI::App* command : app.get_subcommands({})) known.push_back(command->get_name());
+  const std::string near = kvwitness::reports::nearest_word(word, known);
+  std::cerr << "kvwitness: error: there is no command '" << word << "'";
+  if (!near.empty()) std::cerr << "; did you mean '" << near << "'?";
+  std::cerr << "\nCommands:";
+  for (const std::string& command : known) std::cerr << " " << command;
+  std::cerr << "\n";
+  return static_cast<int>(ExitCode::invalid_input);
+}
+
 int parse_and_run(CLI::App& app, int argc, char** argv, int& exit_code) {
   try {
     app.parse(argc, argv);
+  } catch (const CLI::ExtrasError& error) {
+    const std::string word = argc > 1 ? argv[1] : "";
+    if (!app.get_subcommands().empty() || word.starts_with('-')) return usage_error(app, error);
+    return unknown_command(app, word);
   } catch (const CLI::ParseError& error) {
-    return app.exit(error) == 0 ? 0 : static_cast<int>(ExitCode::invalid_input);
+    return usage_error(app, error);
   }
   return exit_code;
 }
@@ -54,7 +76,7 @@ int report_error(const char* kind, const char* what, ExitCode code) {
 }  // namespace
 
 int main(int argc, char** argv) {
-  // A reader that goes away is a write error like any other, told as such, instead of a silent death.
+  // A reader that goes away must not take the verdict, which is in the exit code, with it.
   std::signal(SIGPIPE, SIG_IGN);
   kvwitness::trace::set_assert_hook(&kvwitness::trace::flush_open_traces);
   int exit_code = 0;
@@ -69,6 +91,8 @@ int main(int argc, char** argv) {
   kvwitness::cli::add_convert(app, exit_code);
   kvwitness::cli::add_explain(app, exit_code);
   kvwitness::cli::add_mutants(app, exit_code);
+  kvwitness::cli::add_plan(app, exit_code);
+  kvwitness::cli::add_search(app, exit_code);
   try {
     return parse_and_run(app, argc, argv, exit_code);
   } catch (const kvwitness::trace::Error& error) {

@@ -8,6 +8,7 @@
 #include <iostream>
 #include <system_error>
 
+#include <poll.h>
 #include <stdlib.h>
 #include <unistd.h>
 
@@ -18,6 +19,12 @@ namespace {
   trace::Location location;
   location.file = name == "-" ? "standard output" : name;
   throw trace::Error(std::move(location), what);
+}
+
+/// Whoever read standard output (a pager, head) has gone away, having seen what he wanted.
+bool reader_is_gone() {
+  pollfd out{STDOUT_FILENO, POLLOUT, 0};
+  return poll(&out, 1, 0) == 1 && (out.revents & POLLERR) != 0;
 }
 
 bool progress_shown = false;
@@ -39,6 +46,7 @@ void Output::close() {
   errno = 0;
   stream_->flush();
   if (!is_standard()) file_.close();
+  if (!*stream_ && is_standard() && reader_is_gone()) return;
   if (!*stream_) fail(name_, std::string("cannot be written: ") + (errno != 0 ? std::strerror(errno) : "write error"));
 }
 

@@ -19,6 +19,10 @@ std::pair<std::string, std::string> name_and_value(const std::string& text, cons
   return {text.substr(0, cut), text.substr(cut + 1)};
 }
 
+CLI::Validator not_empty() {
+  return CLI::Validator([](std::string& text) { return text.empty() ? "must not be empty" : ""; }, "");
+}
+
 namespace {
 
 /// Opening a report empties its file: what the command reads, and scripts of any kind, are refused before that.

@@ -47,6 +47,9 @@ class Reports {
 
 void add_report_option(CLI::App& command, std::vector<std::string>& wanted);
 
+/// Refuses the empty text, which would otherwise count as not given.
+[[nodiscard]] CLI::Validator not_empty();
+
 /// "NAME=VALUE" cut at the first "="; throws trace::Error where there is none or the name is empty.
 [[nodiscard]] std::pair<std::string, std::string> name_and_value(const std::string& text, const std::string& option);
 

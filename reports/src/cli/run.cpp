@@ -98,7 +98,9 @@ void add_run(CLI::App& app, int& exit_code) {
                   "Store under test; may be repeated (default: every correct one). See list --stores")
       ->take_all()
       ->expected(1);
-  command.add_option("--trace-dir", options->trace_dir, "Save every case's trace here")->type_name("DIR");
+  command.add_option("--trace-dir", options->trace_dir, "Save every case's trace here")
+      ->type_name("DIR")
+      ->check(not_empty());
   command.add_option("--trace-format", options->trace_format, "Form of saved traces")
       ->check(CLI::IsMember({"jsonl", "blocks"}))
       ->capture_default_str();

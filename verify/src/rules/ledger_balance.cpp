@@ -19,12 +19,14 @@ constexpr RuleInfo kInfo{
     .id = "ledger-balance",
     .level = Level::must,
     .says =
-        "Every storage is allocated once and freed once, with its own size and scope; a scope's reset frees exactly "
+        "Every storage is allocated once and freed once, with its own size, scope, store and layer; a scope's reset "
+        "frees exactly "
         "what "
         "lives in it; nothing is left at the end.",
     .formula =
         "for each storage id: allocations = 1 and frees = 1 (by Free, or by the ScopeReset of its arena) and "
-        "bytes(free) = bytes(allocation); live(scope) = 0 after its reset; live = 0 at RunEnd, heap excepted",
+        "bytes, count, scope, store and layer of the free = those of the allocation; live(scope) = 0 after its reset; "
+        "live = 0 at RunEnd, heap excepted",
     .witness = "an allocation",
     .faults =
         "slot-leak (sgl-project/sglang#27770, ggml-org/llama.cpp#14189), refcount-double-free (vllm-project/vllm#3347, "
@@ -35,6 +37,7 @@ constexpr RuleInfo kInfo{
 struct Live {
   std::uint64_t bytes = 0;
   std::uint64_t number = 0;
+  std::uint32_t count = 0;
   trace::Subject subject;
   trace::ScopeKind scope{};
   trace::Origin origin{};
@@ -83,8 +86,12 @@ class LedgerBalance final : public RuleChecker<LedgerBalance, kInfo, Reads> {
       violate(event, moment, "storage ids that are used once",
               fmt::format("storage {} used again after its free", taken.storage));
     used_.insert(taken.storage);
-    live_.insert(taken.storage,
-                 {taken.bytes, event.number, {event.store, event.sequence, event.layer}, taken.scope, taken.origin});
+    live_.insert(taken.storage, {taken.bytes,
+                                 event.number,
+                                 taken.count,
+                                 {event.store, event.sequence, event.layer},
+                                 taken.scope,
+                                 taken.origin});
     if (taken.origin == trace::Origin::arena) arenas_[arena(taken.scope)].push_back(taken.storage);
     if (taken.origin == trace::Origin::heap) forget_oldest_heap(taken.storage);
   }
@@ -97,10 +104,17 @@ class LedgerBalance final : public RuleChecker<LedgerBalance, kInfo, Reads> {
       return violate(event, moment, "a free of a live storage",
                      fmt::format("storage {} {}", freed.storage, was_used ? "freed twice" : "was never allocated"));
     }
-    if (freed.bytes != live->bytes || freed.scope != live->scope) {
-      violate(event, moment, fmt::format("storage {} freed with its {} bytes in its scope", freed.storage, live->bytes),
-              fmt::format("{} bytes freed{}", freed.bytes, freed.scope == live->scope ? "" : " in another scope"),
+    if (freed.bytes != live->bytes || freed.count != live->count || freed.scope != live->scope ||
+        freed.origin != live->origin) {
+      violate(event, moment,
+              fmt::format("storage {} freed with its {} bytes of {} allocations in its scope", freed.storage,
+                          live->bytes, live->count),
+              fmt::format("{} bytes of {} allocations freed{}", freed.bytes, freed.count,
+                          freed.scope == live->scope && freed.origin == live->origin ? "" : " in another scope"),
               live->number);
+    } else if (event.store != live->subject.store || event.layer != live->subject.layer) {
+      violate(event, moment, fmt::format("storage {} freed by whom it was allocated for", freed.storage),
+              "freed for another store or layer", live->number);
     }
     live_.erase(freed.storage);
   }

@@ -28,17 +28,23 @@ struct InspectOptions {
   std::size_t columns = 100;  ///< width of the slot view
 };
 
+/// How a look into a trace ended.
+struct Inspected {
+  bool complete = false;  ///< the trace was whole
+  bool found = false;     ///< some event was wanted
+};
+
 /// Type of the PascalCase name; throws trace::Error for an unknown one, with the nearest.
 [[nodiscard]] trace::EventType event_type_named(const std::string& name);
 
 /// Counts, bytes and share by type, like `strace -c`; "bytes" is the sum of the first byte count that a type tells.
 /// All of these read the trace as a stream and throw trace::Error where it is malformed; a trace that was cut off is
-/// read to its last whole event, said so, and answered with false.
-bool write_summary(const std::filesystem::path& trace, std::ostream& out, const InspectOptions& options);
+/// read to its last whole event, said so, and not complete.
+Inspected write_summary(const std::filesystem::path& trace, std::ostream& out, const InspectOptions& options);
 /// One event a line, with its fields by name.
-bool write_events(const std::filesystem::path& trace, std::ostream& out, const InspectOptions& options);
+Inspected write_events(const std::filesystem::path& trace, std::ostream& out, const InspectOptions& options);
 /// After each step a row per layer: each slot with the position that it holds, `[ ]` around those of the last window,
 /// `*` before the newest, `^` under the oldest, so that the order around the wrap shows.
-bool write_slots(const std::filesystem::path& trace, std::ostream& out, const InspectOptions& options);
+Inspected write_slots(const std::filesystem::path& trace, std::ostream& out, const InspectOptions& options);
 
 }  // namespace kvwitness::reports

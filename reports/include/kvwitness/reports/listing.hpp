@@ -10,11 +10,12 @@
 
 namespace kvwitness::reports {
 
-/// Selected scenarios with title, tags, number of cases and what they require. Throws trace::Error as `run_suite` does.
-void write_scenarios(const std::vector<std::filesystem::path>& paths, const SuiteOptions& options, std::ostream& out,
+/// Selected scenarios with title, tags, number of cases and what they require; false where none is selected. Throws
+/// trace::Error as `run_suite` does.
+bool write_scenarios(const std::vector<std::filesystem::path>& paths, const SuiteOptions& options, std::ostream& out,
                      bool color);
 /// The same as a JSON array, with the lesson of each script and its cases by name.
-void write_scenarios_json(const std::vector<std::filesystem::path>& paths, const SuiteOptions& options,
+bool write_scenarios_json(const std::vector<std::filesystem::path>& paths, const SuiteOptions& options,
                           std::ostream& out);
 
 /// Store kinds with title and capabilities.
