@@ -125,6 +125,7 @@ struct Judge::State {
   std::uint64_t calls = 0;
   std::uint64_t unknown_types = 0;
   bool has_ended = false;
+  bool is_digest_given = false;
   std::vector<std::string> whys;  ///< in the way of a verdict
   StreamEnd end;
 
@@ -157,7 +158,8 @@ void Judge::State::check_end(const Event& event) {
   has_ended = true;
   if (told.events != event.number)
     incomplete(fmt::format("RunEnd counts {} events, {} came before it", told.events, event.number));
-  if (told.digest != 0 && told.digest != run_digest)
+  is_digest_given = told.digest != 0;
+  if (is_digest_given && told.digest != run_digest)
     incomplete("the digest of the run is not the one that RunEnd tells");
   if (told.steps != 0 && told.steps != ended_steps)
     incomplete(fmt::format("RunEnd counts {} steps, {} ended before it", told.steps, ended_steps));
@@ -306,6 +308,7 @@ CaseVerdict Judge::finish() {
   }
   verdict.witnesses = state.witnesses.verdicts(state.end.complete);
   verdict.notes = state.whys;
+  if (state.has_ended && !state.is_digest_given) verdict.notes.push_back("the run's digest was not given");
   state.note_sampling(verdict);
   verdict.status = worst_of(verdict);
   if (verdict.rules.empty()) {
