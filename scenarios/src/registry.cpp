@@ -11,10 +11,12 @@ namespace kvwitness::scenarios {
 namespace {
 
 template <class Make>
-StoreKind correct_kind(std::string name, std::string title, std::uint64_t capabilities, Make make) {
-  return {std::move(name), std::move(title), capabilities, [make](const core::StoreConfig& config) {
-            return Subject{make(config), std::make_unique<core::AttentionPath>()};
-          }};
+StoreKind correct_kind(std::string name, std::string title, std::uint64_t capabilities, Make make,
+                       core::PlanStore plan) {
+  const auto subject = [make](const core::StoreConfig& config) {
+    return Subject{make(config), std::make_unique<core::AttentionPath>()};
+  };
+  return {std::move(name), std::move(title), capabilities, subject, plan};
 }
 
 }  // namespace
@@ -32,11 +34,11 @@ const StoreKind* StoreRegistry::find(std::string_view name) const noexcept {
 StoreRegistry product_stores() {
   StoreRegistry registry;
   registry.add(correct_kind("ring", "slot = position mod capacity; slides when full", core::ring_capabilities(),
-                            core::make_ring_store));
-  registry.add(
-      correct_kind("flat", "slots filled from 0; refuses when full", core::flat_capabilities(), core::make_flat_store));
+                            core::make_ring_store, core::plan_slots));
+  registry.add(correct_kind("flat", "slots filled from 0; refuses when full", core::flat_capabilities(),
+                            core::make_flat_store, core::plan_slots));
   registry.add(correct_kind("compact", "evicts any range; what lay behind it is renumbered",
-                            core::compact_capabilities(), core::make_compact_store));
+                            core::compact_capabilities(), core::make_compact_store, core::plan_compact));
   return registry;
 }
 

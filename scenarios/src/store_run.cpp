@@ -13,14 +13,27 @@ namespace {
 /// Windows open besides the held ones: the one at work and its gathered copy.
 constexpr std::size_t kViewsAtWork = 2;
 
-Subject build(const StoreSpec& spec, const StoreKind& kind) {
+core::StoreConfig configured(const StoreSpec& spec, const StoreKind& kind) {
   core::StoreConfig config = spec.config;
-  if (spec.sliding_by_kind) {
-    const bool can_slide = (kind.capabilities & static_cast<std::uint64_t>(trace::Capability::sliding)) != 0;
-    for (core::LayerGeometry& layer : config.layers) layer.sliding = can_slide;
-  }
+  if (!spec.sliding_by_kind) return config;
+  const bool can_slide = (kind.capabilities & static_cast<std::uint64_t>(trace::Capability::sliding)) != 0;
+  for (core::LayerGeometry& layer : config.layers) layer.sliding = can_slide;
+  return config;
+}
+
+/// A store, and what was predicted of it before it was built.
+struct Built {
+  Subject subject;
+  std::optional<core::StorePlan> plan;
+};
+
+Built build(const StoreSpec& spec, const StoreKind& kind) {
+  const core::StoreConfig config = configured(spec, kind);
   try {
-    return kind.make(config);
+    Built built;
+    if (kind.plan != nullptr) built.plan = kind.plan(config);
+    built.subject = kind.make(config);
+    return built;
   } catch (const trace::Error& error) {
     throw trace::Error(fmt::format("store '{}' of kind {}: {}", spec.name, kind.name, error.what()));
   } catch (const std::bad_alloc&) {
@@ -28,16 +41,34 @@ Subject build(const StoreSpec& spec, const StoreKind& kind) {
   }
 }
 
+void tell_plan(const core::StorePlan& plan, trace::Bus& bus, trace::StoreIndex index) {
+  for (const core::PlannedPlane& plane : plan.planes) {
+    trace::PlanLayer told{};
+    told.bytes = plane.bytes;
+    told.scale_bytes = plane.scale_bytes;
+    told.plane = plane.plane;
+    told.slots = plane.slots;
+    bus.emit({index, trace::kNoSequence, plane.layer}, told);
+  }
+  trace::PlanTotal told{};
+  told.bytes = plan.bytes;
+  told.scratch_bytes = plan.scratch_bytes;
+  bus.emit({index}, told);
+}
+
 }  // namespace
 
 StoreRun::StoreRun(const StoreSpec& spec, const StoreKind& kind, std::size_t streams, trace::Bus& bus,
                    trace::StoreIndex index, std::size_t held_max, std::uint32_t queries_max)
-    : spec_(&spec), subject_(build(spec, kind)) {
+    : spec_(&spec) {
+  Built built = build(spec, kind);
+  subject_ = std::move(built.subject);
   core::TracedOptions options;
   options.name = spec.name;
   options.views_max = held_max + kViewsAtWork;
   options.queries_max = queries_max;
   traced_.emplace(*subject_.store, bus, index, options);
+  if (built.plan) tell_plan(*built.plan, bus, index);
   for (const core::LayerGeometry& layer : config().layers) {
     ropes_.emplace_back();
     if (layer.rope) ropes_.back().emplace(*layer.rope, layer.head_dim);

@@ -34,7 +34,7 @@ BOOST_AUTO_TEST_CASE(a_run_is_told_from_its_begin_to_its_end) {
   BOOST_TEST(
       run.types(0, step) ==
       "RunBegin PhaseBegin StoreCreated LayerDeclared LayerDeclared LayerFormat LayerFormat Allocation Allocation "
-      "Allocation Allocation PhaseEnd");
+      "Allocation Allocation PlanLayer PlanLayer PlanLayer PlanLayer PlanTotal PhaseEnd");
   const std::size_t end = index_of(run, trace::EventType::StepEnd) + 1;
   BOOST_TEST(run.types(step, end) ==
              "StepBegin Called RowDigests Append RegionMeasured Called RowDigests Append RegionMeasured StepEnd");

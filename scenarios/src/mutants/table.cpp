@@ -14,7 +14,8 @@ namespace {
   for (const std::span<const Mutant> group :
        {mutants::addressing_mutants(), mutants::compacting_mutants(), mutants::masking_mutants(),
         mutants::decoding_mutants(), mutants::numeric_mutants(), mutants::lifetime_mutants(),
-        mutants::legality_mutants(), mutants::accounting_mutants(), mutants::trace_mutants()}) {
+        mutants::legality_mutants(), mutants::accounting_mutants(), mutants::planning_mutants(),
+        mutants::trace_mutants()}) {
     all.insert(all.end(), group.begin(), group.end());
   }
   return all;
@@ -44,8 +45,11 @@ std::string kind_name(const Mutant& mutant) {
 }
 
 StoreRegistry with_mutants(StoreRegistry registry) {
-  for (const Mutant& mutant : all_mutants())
-    registry.add({kind_name(mutant), std::string(mutant.title), mutant.capabilities, mutant.make});
+  for (const Mutant& mutant : all_mutants()) {
+    const StoreKind* base = registry.find(mutant.base);
+    registry.add({kind_name(mutant), std::string(mutant.title), mutant.capabilities, mutant.make,
+                  base == nullptr ? nullptr : base->plan});
+  }
   return registry;
 }
 

@@ -100,6 +100,7 @@ template <class C>
 [[nodiscard]] const Rule& legal_refused_rule();
 [[nodiscard]] const Rule& numeric_oracle_rule();
 [[nodiscard]] const Rule& output_bound_rule();
+[[nodiscard]] const Rule& plan_matches_rule();
 [[nodiscard]] const Rule& position_order_rule();
 [[nodiscard]] const Rule& refusal_unchanged_rule();
 [[nodiscard]] const Rule& resident_set_rule();

@@ -5,6 +5,7 @@
 #include "kvwitness/core/decoder/store_cache.hpp"
 #include "kvwitness/core/kv_store.hpp"
 
+#include "kvwitness/core/plan.hpp"
 #include <cstdint>
 #include <functional>
 #include <memory>
@@ -37,6 +38,7 @@ struct StoreKind {
 class StoreRegistry {
  public:
   /// Throws trace::Error where the name is taken.
+  core::PlanStore plan = nullptr;  ///< what it will take; null: not predicted, and then not judged
   void add(StoreKind kind);
   [[nodiscard]] const StoreKind* find(std::string_view name) const noexcept;
   [[nodiscard]] const std::vector<StoreKind>& all() const noexcept { return kinds_; }

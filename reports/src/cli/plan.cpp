@@ -1,0 +1,159 @@
+#include "kvwitness/reports/plan.hpp"
+
+#include "kvwitness/reports/text.hpp"
+#include "kvwitness/scenarios/registry.hpp"
+#include "kvwitness/trace/error.hpp"
+
+#include "commands.hpp"
+#include "output.hpp"
+
+#include <fmt/format.h>
+
+#include <unistd.h>
+
+#include <filesystem>
+#include <fstream>
+#include <iterator>
+#include <map>
+#include <memory>
+
+namespace kvwitness::cli {
+namespace {
+
+struct PlanOptions {
+  std::string config;
+  std::string kind = "ring";
+  std::string format = "text";
+  trace::DType k_type = trace::DType::none;
+  trace::DType v_type = trace::DType::none;
+  std::uint32_t layers = 0;
+  std::uint32_t q_heads = 0;
+  std::uint32_t kv_heads = 0;
+  std::uint32_t head_dim = 0;
+  std::uint32_t window = 0;
+  std::uint32_t full_every = 0;
+  std::uint32_t context = 0;
+  std::uint32_t slack = 0;
+  std::uint32_t sequences = 1;
+  bool rope = false;
+};
+
+constexpr const char* kFooter =
+    R"(A model's config.json is that of Hugging Face; its windows, layer types, shared layers and format are read.
+Without it, --layers, --heads and --head-dim are the geometry.
+
+Examples:
+  kvwitness plan --config config.json --context 131072 --kind ring          windows as rings, against a uniform cache
+  kvwitness plan --config config.json --dtype q8-0 --format json            for programs
+  kvwitness plan --layers 32 --heads 8 --head-dim 128 --context 8192 --dtype f16
+  kvwitness plan --layers 26 --heads 1 --head-dim 256 --window 512 --full-every 6 --context 32768)";
+
+std::string text_of_file(const std::string& name) {
+  std::ifstream in(name, std::ios::binary);
+  std::string text{std::istreambuf_iterator<char>(in), {}};
+  if (in && !std::filesystem::is_directory(name)) return text;
+  trace::Location where;
+  where.file = name;
+  throw trace::Error(std::move(where), "cannot be read");
+}
+
+std::uint32_t required(std::uint32_t value, const char* option) {
+  if (value == 0) throw trace::Error(fmt::format("{} is missing; or name a model by --config", option));
+  return value;
+}
+
+core::ModelConfig geometry_of(const PlanOptions& options) {
+  core::ModelConfig model;
+  model.kv_heads = required(options.kv_heads, "--heads");
+  model.q_heads = options.q_heads == 0 ? model.kv_heads : options.q_heads;
+  model.head_dim = required(options.head_dim, "--head-dim");
+  core::ModelLayer layer;
+  if (options.window != 0) layer.window = {options.window, true};
+  model.layers.assign(required(options.layers, "--layers"), layer);
+  for (std::size_t i = 0; options.full_every != 0 && i < model.layers.size(); ++i)
+    if ((i + 1) % options.full_every == 0) model.layers[i].window = {};
+  return model;
+}
+
+reports::PlanRequest request_of(const PlanOptions& options) {
+  reports::PlanRequest request;
+  request.model = options.config.empty() ? geometry_of(options)
+                                         : core::model_config_from_json(text_of_file(options.config), options.config);
+  request.context = options.context != 0 ? options.context : request.model.max_positions;
+  if (request.context == 0) throw trace::Error("--context is missing, and no model tells how many positions it has");
+  request.slack = options.slack;
+  request.sequences = options.sequences;
+  const trace::DType native = request.model.type == trace::DType::none ? trace::DType::f32 : request.model.type;
+  request.k_type = options.k_type == trace::DType::none ? native : options.k_type;
+  request.v_type = options.v_type == trace::DType::none ? request.k_type : options.v_type;
+  request.rope = options.rope;
+  return request;
+}
+
+const scenarios::StoreKind& kind_of(const scenarios::StoreRegistry& registry, const std::string& name) {
+  std::string known;
+  for (const scenarios::StoreKind& kind : registry.all()) {
+    if (kind.name == name) return kind;
+    if (kind.plan != nullptr) known += (known.empty() ? "" : ", ") + kind.name;
+  }
+  throw trace::Error(fmt::format("--kind: no store kind '{}'; those that can be planned: {}", name, known));
+}
+
+void plan(const PlanOptions& options) {
+  const scenarios::StoreRegistry registry = scenarios::product_stores();
+  const reports::PlanReport report = reports::make_plan(kind_of(registry, options.kind), request_of(options));
+  Output output("-");
+  if (options.format == "json")
+    reports::write_plan_json(report, output.stream());
+  else
+    reports::write_plan(report, output.stream(), reports::want_color(STDOUT_FILENO));
+  output.close();
+}
+
+void add_geometry_options(CLI::App& command, PlanOptions& options) {
+  CLI::Option* config = command.add_option("--config", options.config, "config.json of a model")->type_name("FILE");
+  const CLI::Range counts(1U, (1U << 24));
+  command.add_option("--layers", options.layers, "Layers")->check(counts)->excludes(config);
+  command.add_option("--heads", options.kv_heads, "Heads with keys and values")->check(counts)->excludes(config);
+  command.add_option("--q-heads", options.q_heads, "Query heads (default: as many)")->check(counts)->excludes(config);
+  command.add_option("--head-dim", options.head_dim, "Elements of a head's row")->check(counts)->excludes(config);
+  CLI::Option* window = command.add_option("--window", options.window, "Keys that a query sees (default: all)")
+                            ->check(CLI::PositiveNumber);
+  window->excludes(config);
+  command.add_option("--full-every", options.full_every, "Every n-th layer sees all keys all the same")
+      ->check(counts)
+      ->needs(window);
+}
+
+}  // namespace
+
+void add_plan(CLI::App& app, int& exit_code) {
+  const auto options = std::make_shared<PlanOptions>();
+  CLI::App& command = *app.add_subcommand("plan", "Predict what a cache takes: by layer, side and token");
+  add_geometry_options(command, *options);
+  const std::map<std::string, trace::DType> types{{"f32", trace::DType::f32},
+                                                  {"f16", trace::DType::f16},
+                                                  {"bf16", trace::DType::bf16},
+                                                  {"q8-0", trace::DType::q8_0},
+                                                  {"q4-0", trace::DType::q4_0}};
+  const CLI::CheckedTransformer is_type(types);
+  command.add_option("--context", options->context, "Positions of a sequence (default: the model's)")
+      ->check(CLI::Range(1U, trace::kNoPosition - 1));
+  command.add_option("--kind", options->kind, "Kind of store: a name that `kvwitness list --stores` shows")
+      ->capture_default_str();
+  command.add_option("--dtype", options->k_type, "Format of rows (default: the model's, else f32)")->transform(is_type);
+  command.add_option("--v-dtype", options->v_type, "Format of value rows, where it is another one")->transform(is_type);
+  command.add_option("--slack", options->slack, "Rows beyond the window: of the longest append, less one");
+  command.add_option("--sequences", options->sequences, "Sequences")->check(CLI::PositiveNumber)->capture_default_str();
+  command.add_flag("--rope", options->rope, "Also the keys before rotation, where a kind keeps them");
+  command.add_option("--format", options->format, "text or json")
+      ->check(CLI::IsMember({"text", "json"}))
+      ->capture_default_str();
+  command.footer(kFooter);
+  command.callback([options, &exit_code] {
+    plan(*options);
+    exit_code = 0;
+  });
+}
+
+}  // namespace kvwitness::cli

@@ -1,0 +1,172 @@
+#include "kvwitness/reports/plan.hpp"
+
+#include "kvwitness/trace/error.hpp"
+#include "kvwitness/trace/event.hpp"
+
+#include "style.hpp"
+
+#include <fmt/format.h>
+#include <nlohmann/json.hpp>
+
+#include <algorithm>
+#include <map>
+#include <ostream>
+
+namespace kvwitness::reports {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+core::LayerGeometry geometry_of(const PlanRequest& request, const core::ModelLayer& layer, bool slides) {
+  core::LayerGeometry geometry;
+  geometry.q_heads = request.model.q_heads;
+  geometry.kv_heads = request.model.kv_heads;
+  geometry.head_dim = request.model.head_dim;
+  geometry.capacity = request.context;
+  if (layer.window.limited && layer.window.keys < request.context) {
+    geometry.window = layer.window;
+    const std::uint64_t held = std::uint64_t{layer.window.keys} + request.slack;
+    geometry.sliding = slides;
+    if (slides) geometry.capacity = static_cast<std::uint32_t>(std::min<std::uint64_t>(held, request.context));
+  }
+  if (request.rope) geometry.rope.emplace();
+  return geometry;
+}
+
+core::StoreConfig config_of(const PlanRequest& request, std::vector<core::LayerGeometry> layers) {
+  core::StoreConfig config;
+  config.layers = std::move(layers);
+  config.sequences = request.sequences;
+  config.k_type = request.k_type;
+  config.v_type = request.v_type;
+  return config;
+}
+
+/// Planes of one layer.
+struct Line {
+  std::map<trace::Plane, std::uint64_t> bytes;
+  std::uint64_t total = 0;
+};
+
+std::vector<Line> lines_of(const PlanReport& report) {
+  std::vector<Line> lines(report.layers.size());
+  for (const core::PlannedPlane& plane : report.plan.planes) {
+    lines[plane.layer].bytes[plane.plane] += plane.bytes;
+    lines[plane.layer].total += plane.bytes;
+  }
+  return lines;
+}
+
+std::vector<trace::Plane> planes_of(const PlanReport& report) {
+  std::vector<trace::Plane> planes;
+  for (const core::PlannedPlane& plane : report.plan.planes)
+    if (std::ranges::find(planes, plane.plane) == planes.end()) planes.push_back(plane.plane);
+  return planes;
+}
+
+/// "1.50 GiB".
+std::string sized(std::uint64_t bytes) {
+  constexpr const char* kUnits[] = {"B", "KiB", "MiB", "GiB", "TiB", "PiB", "EiB"};
+  auto value = static_cast<double>(bytes);
+  std::size_t unit = 0;
+  for (; value >= 1024 && unit + 1 < std::size(kUnits); ++unit) value /= 1024;
+  return unit == 0 ? fmt::format("{} B", bytes) : fmt::format("{:.2f} {}", value, kUnits[unit]);
+}
+
+std::string window_text(const core::WindowSize& window) {
+  return window.limited ? grouped(window.keys) : "full";
+}
+
+double share_of_uniform(const PlanReport& report) {
+  return static_cast<double>(report.plan.bytes) / static_cast<double>(report.uniform_bytes);
+}
+
+Table table_of(const PlanReport& report) {
+  const std::vector<trace::Plane> planes = planes_of(report);
+  const std::vector<Line> lines = lines_of(report);
+  Table table;
+  std::vector<Table::Cell> head{
+      {"layer", Color::bold, true}, {"window", Color::bold, true}, {"slots", Color::bold, true}};
+  for (const trace::Plane plane : planes) head.push_back({std::string(trace::to_text(plane)), Color::bold, true});
+  head.push_back({"bytes", Color::bold, true});
+  table.row(std::move(head));
+  for (std::size_t i = 0; i < lines.size(); ++i) {
+    std::vector<Table::Cell> row{{fmt::format("{}", report.layer_ids[i]), Color::plain, true},
+                                 {window_text(report.layers[i].window), Color::plain, true},
+                                 {grouped(report.layers[i].capacity), Color::plain, true}};
+    for (const trace::Plane plane : planes) {
+      const auto found = lines[i].bytes.find(plane);
+      row.push_back({found == lines[i].bytes.end() ? "" : grouped(found->second), Color::plain, true});
+    }
+    row.push_back({grouped(lines[i].total), Color::plain, true});
+    table.row(std::move(row));
+  }
+  return table;
+}
+
+}  // namespace
+
+PlanReport make_plan(const scenarios::StoreKind& kind, const PlanRequest& request) {
+  if (kind.plan == nullptr) throw trace::Error(fmt::format("the kind {} does not predict what it takes", kind.name));
+  const bool slides = (kind.capabilities & static_cast<std::uint64_t>(trace::Capability::sliding)) != 0;
+  PlanReport report;
+  report.kind = kind.name;
+  report.request = request;
+  std::vector<core::LayerGeometry> uniform;
+  for (std::size_t i = 0; i < request.model.layers.size(); ++i) {
+    const core::ModelLayer& layer = request.model.layers[i];
+    uniform.push_back(geometry_of(request, {}, false));
+    uniform.back().rope.reset();
+    if (layer.donor) continue;
+    report.layers.push_back(geometry_of(request, layer, slides));
+    report.layer_ids.push_back(static_cast<trace::LayerIndex>(i));
+  }
+  report.plan = kind.plan(config_of(request, report.layers));
+  report.uniform_bytes = core::plan_slots(config_of(request, std::move(uniform))).bytes;
+  for (const core::PlannedPlane& plane : report.plan.planes) report.bytes_per_token += plane.bytes / plane.slots;
+  return report;
+}
+
+void write_plan(const PlanReport& report, std::ostream& out, bool color) {
+  const PlanRequest& request = report.request;
+  out << table_of(report).render(Style(color)) << "\n";
+  out << fmt::format("{}: {} for {} of {} positions, k {} and v {}\n", report.kind, sized(report.plan.bytes),
+                     counted(request.sequences, "sequence"), grouped(request.context), trace::to_text(request.k_type),
+                     trace::to_text(request.v_type));
+  out << fmt::format("bytes            {}\n", grouped(report.plan.bytes));
+  out << fmt::format("bytes per token  {} while no window is full\n", grouped(report.bytes_per_token));
+  out << fmt::format("uniform cache    {} ({:.1f}% of it planned)\n", grouped(report.uniform_bytes),
+                     100 * share_of_uniform(report));
+  out << fmt::format("forward scratch  {} where a token's windows are gathered\n", grouped(report.plan.scratch_bytes));
+  if (const std::size_t readers = request.model.layers.size() - report.layers.size(); readers != 0)
+    out << fmt::format("{} read another layer's rows and take nothing\n", counted(readers, "layer"));
+}
+
+void write_plan_json(const PlanReport& report, std::ostream& out) {
+  Json layers = Json::array();
+  const std::vector<Line> lines = lines_of(report);
+  for (std::size_t i = 0; i < lines.size(); ++i) {
+    Json bytes = Json::object();
+    for (const auto& [plane, taken] : lines[i].bytes) bytes[std::string(trace::to_text(plane))] = taken;
+    const core::WindowSize window = report.layers[i].window;
+    layers.push_back({{"layer", report.layer_ids[i]},
+                      {"window", window.limited ? Json(window.keys) : Json(nullptr)},
+                      {"slots", report.layers[i].capacity},
+                      {"bytes", std::move(bytes)},
+                      {"total", lines[i].total}});
+  }
+  const Json json = {{"kind", report.kind},
+                     {"context", report.request.context},
+                     {"sequences", report.request.sequences},
+                     {"slack", report.request.slack},
+                     {"k_type", trace::to_text(report.request.k_type)},
+                     {"v_type", trace::to_text(report.request.v_type)},
+                     {"layers", std::move(layers)},
+                     {"bytes", report.plan.bytes},
+                     {"bytes_per_token", report.bytes_per_token},
+                     {"uniform_bytes", report.uniform_bytes},
+                     {"scratch_bytes", report.plan.scratch_bytes}};
+  out << json.dump(2) << "\n";
+}
+
+}  // namespace kvwitness::reports

@@ -1,0 +1,127 @@
+/// Plans of models, against figures worked out by hand, and the command that prints them.
+#include "kvwitness/reports/plan.hpp"
+
+#include "files.hpp"
+#include "kvwitness/trace/error.hpp"
+
+#include <boost/test/unit_test.hpp>
+#include <nlohmann/json.hpp>
+
+#include <sstream>
+
+using namespace kvwitness;
+using reports::testing::Finished;
+using reports::testing::run_shell;
+using reports::testing::Scratch;
+
+namespace {
+
+constexpr const char* kGemma = R"({"text_config": {"model_type": "gemma3_text", "hidden_size": 1152,
+  "num_attention_heads": 4, "num_key_value_heads": 1, "head_dim": 256, "num_hidden_layers": 26, "sliding_window": 512,
+  "sliding_window_pattern": 6, "max_position_embeddings": 32768}, "torch_dtype": "bfloat16"})";
+
+const scenarios::StoreKind& kind(const scenarios::StoreRegistry& registry, std::string_view name) {
+  return *registry.find(name);
+}
+
+Finished plan_runs(const std::string& arguments) {
+  return run_shell(KVWITNESS_BINARY_DIR "/bin/kvwitness plan " + arguments);
+}
+
+}  // namespace
+
+BOOST_AUTO_TEST_SUITE(plan_report)
+
+BOOST_AUTO_TEST_CASE(windowed_layers_take_their_window_and_the_slack) {
+  const scenarios::StoreRegistry registry = scenarios::product_stores();
+  reports::PlanRequest request;
+  request.model = core::model_config_from_json(kGemma, "gemma");
+  request.context = 32768;
+  request.slack = 127;
+  request.k_type = request.v_type = trace::DType::bf16;
+  const reports::PlanReport ring = reports::make_plan(kind(registry, "ring"), request);
+  // A row is 1 head of 256 bf16, K and V: 1024 bytes. 22 of 26 layers have windows, 4 are full.
+  BOOST_TEST(ring.bytes_per_token == 26U * 1024);
+  BOOST_TEST(ring.plan.bytes == (22U * (512 + 127) + 4U * 32768) * 1024);
+  BOOST_TEST(ring.uniform_bytes == 26ULL * 32768 * 1024);
+  BOOST_TEST(ring.layers[5].capacity == 32768U);
+  BOOST_TEST(ring.layers[4].capacity == 639U);
+  // Stores that do not slide hold the whole context.
+  BOOST_TEST(reports::make_plan(kind(registry, "flat"), request).plan.bytes == ring.uniform_bytes);
+  request.context = 600;
+  BOOST_TEST(reports::make_plan(kind(registry, "ring"), request).plan.bytes == 26ULL * 600 * 1024);
+  request.context = 512;
+  for (const core::LayerGeometry& layer : reports::make_plan(kind(registry, "ring"), request).layers)
+    BOOST_TEST(!layer.window.limited);
+}
+
+BOOST_AUTO_TEST_CASE(layers_that_read_others_take_nothing) {
+  const scenarios::StoreRegistry registry = scenarios::product_stores();
+  reports::PlanRequest request;
+  request.model = core::model_config_from_json(
+      R"({"model_type": "gemma3n_text", "num_attention_heads": 8, "num_key_value_heads": 2, "head_dim": 64,
+          "num_hidden_layers": 10, "num_kv_shared_layers": 4, "sliding_window": 512})",
+      "gemma3n");
+  request.context = 4096;
+  const reports::PlanReport report = reports::make_plan(kind(registry, "ring"), request);
+  BOOST_TEST(report.layers.size() == 6U);
+  BOOST_TEST(report.plan.bytes == (5U * 512 + 4096) * 2U * 2 * 64 * 4);
+  BOOST_TEST(report.uniform_bytes == 10U * 4096 * 2U * 2 * 64 * 4);
+}
+
+BOOST_AUTO_TEST_CASE(keys_before_rotation_are_planned_where_a_kind_keeps_them) {
+  const scenarios::StoreRegistry registry = scenarios::product_stores();
+  reports::PlanRequest request;
+  request.model =
+      core::model_config_from_json(R"({"num_attention_heads": 1, "head_dim": 4, "num_hidden_layers": 2})", "c");
+  request.context = 10;
+  request.rope = true;
+  BOOST_TEST(reports::make_plan(kind(registry, "compact"), request).plan.bytes == 2U * 10 * 3 * 16);
+  std::ostringstream text;
+  reports::write_plan(reports::make_plan(kind(registry, "compact"), request), text, false);
+  BOOST_TEST(text.str().find("k-raw") != std::string::npos);
+}
+
+BOOST_AUTO_TEST_CASE(a_kind_that_predicts_nothing_is_refused) {
+  scenarios::StoreKind own;
+  own.name = "own";
+  reports::PlanRequest request;
+  request.model.layers.resize(1);
+  BOOST_CHECK_THROW(static_cast<void>(reports::make_plan(own, request)), trace::Error);
+}
+
+BOOST_AUTO_TEST_CASE(the_command_prints_both_forms) {
+  const Scratch scratch;
+  const std::string config = scratch.write("config.json", kGemma).string();
+  const Finished json = plan_runs("--config " + config + " --slack 127 --format json");
+  BOOST_TEST_REQUIRE(json.code == 0, json.output);
+  const nlohmann::json told = nlohmann::json::parse(json.output);
+  BOOST_TEST(told["context"] == 32768);
+  BOOST_TEST(told["k_type"] == "bf16");
+  BOOST_TEST(told["bytes"] == 148613120);
+  BOOST_TEST(told["layers"][5]["window"].is_null());
+  BOOST_TEST(told["layers"][0]["bytes"]["k"] == 639 * 512);
+  const Finished text = plan_runs("--layers 32 --heads 8 --head-dim 128 --context 8192 --dtype f16");
+  BOOST_TEST(text.code == 0);
+  BOOST_TEST(text.output.find("1.00 GiB") != std::string::npos, text.output);
+  BOOST_TEST(text.output.find("100.0%") != std::string::npos);
+}
+
+BOOST_AUTO_TEST_CASE(what_cannot_be_planned_ends_in_2) {
+  const Scratch scratch;
+  const std::string config = scratch.write("config.json", kGemma).string();
+  const std::string torn = scratch.write("torn.json", "{\"num_hidden").string();
+  for (const std::string& arguments :
+       {std::string("--layers 2 --heads 2"), std::string("--config /no/such/file"), "--config " + torn,
+        "--config " + scratch.path().string(), "--config " + config + " --layers 2",
+        "--config " + config + " --kind ringg", "--config " + config + " --dtype f8",
+        "--config " + config + " --context 0", std::string("--layers 2 --heads 2 --head-dim 8"),
+        std::string("--layers 2 --heads 1 --head-dim 33 --context 8 --dtype q8-0"),
+        std::string("--layers 2 --heads 3 --q-heads 4 --head-dim 8 --context 8"),
+        std::string("--layers 65534 --heads 16777216 --head-dim 16777216 --context 4294967294")}) {
+    const Finished finished = plan_runs(arguments);
+    BOOST_TEST(finished.code == 2, arguments << ": " << finished.code << " " << finished.output);
+  }
+}
+
+BOOST_AUTO_TEST_SUITE_END()
