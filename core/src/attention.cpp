@@ -88,12 +88,18 @@ Overlap overlap(const Run& run, Position low, Position high) noexcept {
   return {static_cast<std::uint32_t>(from - run.first), static_cast<std::uint32_t>(end - run.first)};
 }
 
-void note(Visited& visited, const Run& run, Overlap rows) noexcept {
-  if (rows.from == rows.to) return;
-  if (visited.visited == 0) visited.first_key = run.first + rows.from;
-  visited.last_key = run.first + rows.to - 1;
-  visited.visited += rows.to - rows.from;
-  visited.rows_read = visited.visited;
+/// What one query sees: positions [low, query], and the sinks.
+struct Sight {
+  Position low = 0;
+  Position query = 0;
+  std::uint32_t sinks = 0;
+};
+
+/// Rows of a run that are seen: as sinks, then in the window.
+std::array<Overlap, 2> seen_rows(const Run& run, const Sight& sight) noexcept {
+  if (sight.sinks == 0) return {Overlap{}, overlap(run, sight.low, sight.query)};
+  return {overlap(run, 0, std::min(sight.query, sight.sinks - 1)),
+          overlap(run, std::max(sight.low, sight.sinks), sight.query)};
 }
 
 void finish(HeadBlock& heads, std::size_t dim, std::span<float> out) noexcept {
@@ -108,17 +114,18 @@ void finish(HeadBlock& heads, std::size_t dim, std::span<float> out) noexcept {
 Visited attend_query(const AttentionInput& input, std::uint32_t index, std::span<const Run> runs,
                      std::span<float> out) noexcept {
   const Position query = input.first_query + index;
-  const Position low = trace::window_low(input.window, query);
+  const Sight sight{trace::window_low(input.window, query), query, input.sinks};
   const float* q = input.q.data() + index * out.size();
   std::fill(out.begin(), out.end(), 0.0F);
   Visited visited;
-  for (const Run& run : runs) note(visited, run, overlap(run, low, query));
+  for (const Run& run : runs)
+    for (const Overlap rows : seen_rows(run, sight)) visited.add(run.first + rows.from, run.first + rows.to);
   for (std::uint32_t first = 0; first < input.q_heads; first += kHeadsAtOnce) {
     HeadBlock heads{first, std::min(kHeadsAtOnce, input.q_heads - first), {}};
     for (const Run& run : runs) {
-      const Overlap rows = overlap(run, low, query);
-      for (std::uint32_t i = rows.from; i < rows.to; ++i)
-        add_row(input, q, k_values(input, run, i), v_values(input, run, i), heads, out);
+      for (const Overlap rows : seen_rows(run, sight))
+        for (std::uint32_t i = rows.from; i < rows.to; ++i)
+          add_row(input, q, k_values(input, run, i), v_values(input, run, i), heads, out);
     }
     finish(heads, input.head_dim, out);
   }
@@ -132,6 +139,17 @@ const float* values_of(const RowCode* code, const std::byte* row, std::span<floa
 }
 
 }  // namespace
+
+void Visited::add(Position first, Position end) noexcept {
+  if (first >= end) return;
+  if (visited == 0)
+    first_key = first;
+  else if (first > last_key + 1 && gap.empty())
+    gap = {last_key + 1, first};
+  last_key = end - 1;
+  visited += end - first;
+  rows_read = visited;
+}
 
 const float* k_values(const AttentionInput& input, const Run& run, std::uint32_t i) noexcept {
   return values_of(run.k_code, run.k_row(i), input.row_room.first(input.row_room.size() / 2));

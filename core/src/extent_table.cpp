@@ -1,10 +1,29 @@
 #include "extent_table.hpp"
 
+#include "kvwitness/trace/error.hpp"
+#include "kvwitness/trace/event.hpp"
+
+#include <fmt/format.h>
+
 #include <algorithm>
 
 namespace kvwitness::core {
 
 using trace::Operation;
+
+void require_layers(const StoreConfig& config, std::string_view kind, std::uint64_t capabilities) {
+  const auto can = [&](trace::Capability capability) {
+    return (capabilities & static_cast<std::uint64_t>(capability)) != 0;
+  };
+  if (config.slack && !can(trace::Capability::donors))
+    throw trace::Error(fmt::format("slack: a {} store takes its capacities as they are", kind));
+  for (std::size_t i = 0; i < config.layers.size(); ++i) {
+    if (config.layers[i].sinks != 0 && !can(trace::Capability::sinks))
+      throw trace::Error(fmt::format("layers[{}].sinks: a {} store keeps none", i, kind));
+    if (config.layers[i].donor && !can(trace::Capability::donors))
+      throw trace::Error(fmt::format("layers[{}].donor: in a {} store every layer has rows of its own", i, kind));
+  }
+}
 
 ExtentTable::ExtentTable(const StoreConfig& config, Survivors survivors)
     : config_(&config),
@@ -23,13 +42,14 @@ Outcome<Done> ExtentTable::may_append(SequenceId sequence, LayerIndex layer, std
   const auto held = find(sequence, layer, Operation::append, {});
   if (!held) return held.refusal();
   const Progress& progress = progress_[sequence];
+  const LayerGeometry& geometry = config_->layers[layer];
   const std::uint64_t asked_to = std::uint64_t{held->end} + count;
   const Range asked{held->end, static_cast<Position>(std::min<std::uint64_t>(asked_to, trace::kNoPosition))};
+  if (geometry.donor) return refuse(Operation::append, RefusalCode::unsupported, asked, *held);
   const bool is_due = layer == progress.due && (layer == 0 || count == progress.rows);
   if (!is_due) return refuse(Operation::append, RefusalCode::out_of_order, asked, *held);
   if (count == 0) return refuse(Operation::append, RefusalCode::unsupported, asked, *held);
-  if (count > longest_append(config_->layers[layer], *held))
-    return refuse(Operation::append, RefusalCode::full, asked, *held);
+  if (count > longest_append(geometry, *held)) return refuse(Operation::append, RefusalCode::full, asked, *held);
   return Done{};
 }
 
@@ -38,7 +58,8 @@ Outcome<Done> ExtentTable::may_see(SequenceId sequence, LayerIndex layer, Range 
   const auto held = find(sequence, layer, operation, range);
   if (!held) return held.refusal();
   if (range.from > range.to) return refuse(operation, RefusalCode::out_of_order, range, *held);
-  if (range.from < held->window_start) return refuse(operation, RefusalCode::evicted, range, *held);
+  const bool is_of_sinks = range.to <= config_->layers[layer].sinks;
+  if (range.from < held->window_start && !is_of_sinks) return refuse(operation, RefusalCode::evicted, range, *held);
   if (range.to > held->end) return refuse(operation, RefusalCode::future, range, *held);
   return Done{};
 }
@@ -50,8 +71,11 @@ Outcome<Done> ExtentTable::may_edit(SequenceId sequence, Operation operation, Ra
 }
 
 bool ExtentTable::holds_before(SequenceId sequence, LayerIndex layer, Position to) const noexcept {
-  const Position needed = trace::window_low(effective_window(config_->layers[layer]), to);
-  return extent(sequence, layer).window_start <= std::max(needed, progress_[sequence].evicted_to);
+  const LayerGeometry& geometry = config_->layers[layer];
+  const Position evicted_to = progress_[sequence].evicted_to;
+  if (to < geometry.sinks) return true;
+  const Position needed = trace::window_low(effective_window(geometry), to);
+  return to >= evicted_to && extent(sequence, layer).window_start <= std::max(needed, evicted_to);
 }
 
 Outcome<Done> ExtentTable::may_truncate(SequenceId sequence, Position to) const noexcept {
@@ -62,7 +86,7 @@ Outcome<Done> ExtentTable::may_truncate(SequenceId sequence, Position to) const 
   if (to > end) return refuse(Operation::truncate, RefusalCode::future, asked, extent(sequence, 0));
   if (to == end) return Done{};
   for (LayerIndex layer = 0; layer < layers(); ++layer) {
-    if (to < progress_[sequence].evicted_to || !holds_before(sequence, layer, to))
+    if (!holds_before(sequence, layer, to))
       return refuse(Operation::truncate, RefusalCode::evicted, asked, extent(sequence, layer));
   }
   return Done{};
@@ -77,7 +101,8 @@ Outcome<Done> ExtentTable::may_evict(SequenceId sequence, Range range) const noe
   if (range.empty() || survivors_ == Survivors::renumbered) return Done{};
   for (LayerIndex layer = 0; layer < layers(); ++layer) {
     const Extent held = extent(sequence, layer);
-    if (range.from > held.window_start) return refuse(Operation::evict, RefusalCode::unsupported, range, held);
+    const bool is_front = range.from <= std::max(held.window_start, config_->layers[layer].sinks);
+    if (!is_front) return refuse(Operation::evict, RefusalCode::unsupported, range, held);
   }
   return Done{};
 }
@@ -92,20 +117,31 @@ Position ExtentTable::start_after(SequenceId sequence, LayerIndex layer, std::ui
   const LayerGeometry& geometry = config_->layers[layer];
   const std::uint64_t end = std::uint64_t{held.end} + count;
   if (!geometry.sliding || end <= geometry.capacity) return held.window_start;
-  return std::max(held.window_start, static_cast<Position>(end - geometry.capacity));
+  return std::max(held.window_start, static_cast<Position>(end - geometry.ring_slots()));
+}
+
+LayerIndex ExtentTable::due_after(LayerIndex layer) const noexcept {
+  for (++layer; layer < layers(); ++layer)
+    if (!config_->layers[layer].donor) return layer;
+  return 0;
 }
 
 void ExtentTable::append(SequenceId sequence, LayerIndex layer, std::uint32_t count) noexcept {
   const Position start = start_after(sequence, layer, count);
   Extent& held = extents_[index(sequence, layer)];
   held = {start, held.end + count};
-  const bool is_last = layer + 1 == layers();
-  progress_[sequence].due = is_last ? LayerIndex{0} : static_cast<LayerIndex>(layer + 1);
+  progress_[sequence].due = due_after(layer);
   progress_[sequence].rows = count;
 }
 
 void ExtentTable::truncate(SequenceId sequence, Position to) noexcept {
-  for (LayerIndex layer = 0; layer < layers(); ++layer) extents_[index(sequence, layer)].end = to;
+  Position& evicted_to = progress_[sequence].evicted_to;
+  evicted_to = std::min(evicted_to, to);
+  for (LayerIndex layer = 0; layer < layers(); ++layer) {
+    Extent& held = extents_[index(sequence, layer)];
+    held.end = to;
+    if (to < config_->layers[layer].sinks) held.window_start = 0;
+  }
 }
 
 void ExtentTable::evict(SequenceId sequence, Range range) noexcept {
@@ -114,10 +150,11 @@ void ExtentTable::evict(SequenceId sequence, Range range) noexcept {
   if (!renumbers) evicted_to = std::max(evicted_to, range.to);
   for (LayerIndex layer = 0; layer < layers(); ++layer) {
     Extent& held = extents_[index(sequence, layer)];
+    const Position kept = std::max(held.window_start, config_->layers[layer].sinks);
     if (renumbers)
       held.end -= range.count();
-    else
-      held.window_start = std::max(held.window_start, range.to);
+    else if (range.to > kept)
+      held.window_start = range.to;
   }
 }
 

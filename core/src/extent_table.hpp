@@ -1,9 +1,10 @@
-/// The law of appends, windows and edits for stores whose layers each hold one contiguous range of positions.
-/// It knows no rows and no slots; trace/events.md states it ("What a correct store does").
+/// The law of appends, windows and edits for stores whose layers each hold their sinks and one contiguous range of
+/// positions. It knows no rows and no slots; trace/events.md states it ("What a correct store does").
 #pragma once
 
 #include "kvwitness/core/kv_store.hpp"
 
+#include <string_view>
 #include <vector>
 
 namespace kvwitness::core {
@@ -14,6 +15,10 @@ enum class Survivors : std::uint8_t {
   renumbered,      ///< they close the gap, and so nothing is ever missing in front; layers do not slide
 };
 
+/// Throws trace::Error naming the field where a kind of store without the capability is given layers with sinks or
+/// with donors, or a slack.
+void require_layers(const StoreConfig& config, std::string_view kind, std::uint64_t capabilities);
+
 class ExtentTable {
  public:
   /// The configuration outlives the table and was validated.
@@ -21,7 +26,7 @@ class ExtentTable {
 
   [[nodiscard]] bool has(SequenceId sequence) const noexcept { return sequence < config_->sequences; }
   [[nodiscard]] bool has(LayerIndex layer) const noexcept { return layer < config_->layers.size(); }
-  /// Sequence and layer are in range.
+  /// Sequence and layer are in range. Of a layer with a donor: the donor's.
   [[nodiscard]] Extent extent(SequenceId sequence, LayerIndex layer) const noexcept {
     return extents_[index(sequence, layer)];
   }
@@ -53,15 +58,17 @@ class ExtentTable {
   };
 
   [[nodiscard]] std::size_t index(SequenceId sequence, LayerIndex layer) const noexcept {
-    return std::size_t{sequence} * config_->layers.size() + layer;
+    return std::size_t{sequence} * config_->layers.size() + owner_of(*config_, layer);
   }
   [[nodiscard]] LayerIndex layers() const noexcept { return static_cast<LayerIndex>(config_->layers.size()); }
   [[nodiscard]] Outcome<Done> may_edit(SequenceId sequence, trace::Operation operation, Range asked) const noexcept;
   [[nodiscard]] bool holds_before(SequenceId sequence, LayerIndex layer, Position to) const noexcept;
+  /// The layer with rows of its own that follows; 0 where there is none.
+  [[nodiscard]] LayerIndex due_after(LayerIndex layer) const noexcept;
 
   const StoreConfig* config_;
   Survivors survivors_;
-  std::vector<Extent> extents_;     ///< [sequence][layer]
+  std::vector<Extent> extents_;     ///< [sequence][layer]; those of layers with a donor are not used
   std::vector<Progress> progress_;  ///< [sequence]
 };
 

@@ -43,9 +43,28 @@ void validate_slots(const LayerGeometry& layer, std::size_t i) {
     refuse_field("layers[{}].window: 0 keys; leave the window out for full causal attention", i);
   if (!layer.window.limited && layer.window.keys != 0)
     refuse_field("layers[{}].window: {} keys in a layer that is not limited", i, layer.window.keys);
-  if (layer.sliding && layer.window.keys > layer.capacity)
-    refuse_field("layers[{}].capacity: {} slots cannot hold a sliding window of {}", i, layer.capacity,
-                 layer.window.keys);
+  if (layer.sinks >= layer.capacity)
+    refuse_field("layers[{}].sinks: {} of {} slots; there must be one behind them", i, layer.sinks, layer.capacity);
+  if (layer.sliding && layer.window.keys > layer.ring_slots())
+    refuse_field("layers[{}].capacity: {} slots cannot hold a sliding window of {}{}", i, layer.capacity,
+                 layer.window.keys, layer.sinks == 0 ? "" : fmt::format(" and {} sinks", layer.sinks));
+}
+
+/// A reader is its donor but for the query heads.
+bool is_reader_of(const LayerGeometry& a, const LayerGeometry& b) {
+  const bool has_its_rows = a.kv_heads == b.kv_heads && a.head_dim == b.head_dim && a.rope == b.rope;
+  const bool has_its_slots = a.capacity == b.capacity && a.sliding == b.sliding && a.sinks == b.sinks;
+  return has_its_rows && has_its_slots && a.window == b.window;
+}
+
+void validate_donor(const StoreConfig& config, std::size_t i) {
+  const LayerGeometry& layer = config.layers[i];
+  if (!layer.donor) return;
+  const std::size_t donor = *layer.donor;
+  if (donor >= i) refuse_field("layers[{}].donor: {} does not come before it", i, donor);
+  if (config.layers[donor].donor) refuse_field("layers[{}].donor: {} reads another layer's rows itself", i, donor);
+  if (!is_reader_of(layer, config.layers[donor]))
+    refuse_field("layers[{}].donor: {} has other kv heads, capacity, window, sinks or rope", i, donor);
 }
 
 /// Bytes of one row; refuses a code that has no row of this length.
@@ -63,10 +82,12 @@ std::uint64_t checked_layer(const StoreConfig& config, std::size_t i) {
   const LayerGeometry& layer = config.layers[i];
   validate_heads(layer, i);
   validate_slots(layer, i);
+  validate_donor(config, i);
   const std::uint64_t k = checked_row(row_code(config, Plane::k), "k_type", layer.kv_elements(), i);
   const std::uint64_t v = checked_row(row_code(config, Plane::v), "v_type", layer.kv_elements(), i);
   checked_product(layer.q_elements(), sizeof(float), i, "q_heads");
   if (v > kBytesMax - k) refuse_field("layers[{}].head_dim: a row of {} + {} bytes does not fit into 63 bits", i, k, v);
+  if (layer.donor) return 0;
   const std::uint64_t codes = checked_product(k + v, layer.capacity, i, "capacity");
   const std::uint64_t recent_row = checked_product(layer.kv_elements(), 2 * sizeof(float), i, "head_dim");
   const std::uint64_t recent =
@@ -112,7 +133,7 @@ void validate(const StoreConfig& config) {
 
 WindowSize effective_window(const LayerGeometry& layer) noexcept {
   if (layer.window.limited || !layer.sliding) return layer.window;
-  return {layer.capacity, true};
+  return {layer.ring_slots(), true};
 }
 
 RowCode row_code(const StoreConfig& config, Plane plane) noexcept {
@@ -135,6 +156,7 @@ std::uint32_t recent_slots(const StoreConfig& config, LayerIndex layer) noexcept
 }
 
 std::uint64_t recent_bytes(const StoreConfig& config, LayerIndex layer) noexcept {
+  if (config.layers[layer].donor) return 0;
   return config.layers[layer].kv_elements() * sizeof(float) * recent_slots(config, layer) * config.sequences;
 }
 
@@ -156,7 +178,7 @@ std::uint64_t v_row_bytes(const StoreConfig& config, LayerIndex layer) noexcept 
 }
 
 std::uint64_t plane_bytes(const StoreConfig& config, LayerIndex layer, Plane plane) noexcept {
-  return row_offset(config, layer, plane, config.sequences, 0);
+  return config.layers[layer].donor ? 0 : row_offset(config, layer, plane, config.sequences, 0);
 }
 
 std::uint64_t row_offset(const StoreConfig& config, LayerIndex layer, Plane plane, SequenceId sequence,

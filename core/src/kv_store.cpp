@@ -33,14 +33,40 @@ struct Part {
   [[nodiscard]] std::uint64_t v_at() const noexcept { return align_up(range.count() * k_row); }
 };
 
-/// Codes, then f32 rows. Without rows where there is no such layer: `read` will refuse it.
-std::array<Part, 2> parts_of(const StoreConfig& config, LayerIndex layer, Range range, Position end) noexcept {
-  if (layer >= config.layers.size()) return {Part{range}, Part{}};
+/// Codes, then f32 rows.
+std::array<Part, 2> formats_of(const StoreConfig& config, LayerIndex layer, Range range, Position end) noexcept {
   const std::uint64_t f32_row = config.layers[layer].kv_elements() * sizeof(float);
   if (!is_coded(config) || range.to < range.from) return {Part{range, false, f32_row, f32_row}, Part{}};
   const Position border = std::clamp(coded_end(config, end), range.from, range.to);
   return {Part{{range.from, border}, true, k_row_bytes(config, layer), v_row_bytes(config, layer)},
           Part{{border, range.to}, false, f32_row, f32_row}};
+}
+
+using Parts = std::array<Part, 4>;
+
+/// Sinks in front of a range, then the range. Without rows where there is no such layer: `read` will refuse it.
+Parts parts_of(const StoreConfig& config, LayerIndex layer, Range range, Position end) noexcept {
+  if (layer >= config.layers.size()) return {Part{range}};
+  const Range sinks = range.empty() ? Range{} : sinks_before(config.layers[layer].sinks, range.from);
+  const auto front = formats_of(config, layer, sinks, end);
+  const auto rest = formats_of(config, layer, range, end);
+  return {front[0], front[1], rest[0], rest[1]};
+}
+
+bool fits(const Parts& parts, WindowScratch& scratch) noexcept {
+  std::size_t runs = 0;
+  std::uint64_t bytes = 0;
+  for (const Part& part : parts) {
+    if (part.range.empty()) continue;
+    bytes = align_up(bytes) + part.bytes();
+    ++runs;
+  }
+  return bytes <= scratch.rows().size() && runs <= scratch.runs().size();
+}
+
+bool is_held_by(const StoreConfig& config, LayerIndex layer, Extent held, Range range) noexcept {
+  const bool is_of_sinks = layer < config.layers.size() && range.to <= config.layers[layer].sinks;
+  return range.from <= range.to && (range.from >= held.window_start || is_of_sinks) && range.to <= held.end;
 }
 
 /// Reads each part into the scratch's room.
@@ -76,12 +102,10 @@ Outcome<Window> KvStore::window(SequenceId sequence, LayerIndex layer, Range ran
   const auto held = extent(sequence, layer);
   if (!held) return as_operation(held.refusal(), Operation::window);
   const StoreConfig& config = *layout().config;
-  const auto parts = parts_of(config, layer, range, held->end);
-  const std::span<std::byte> room = scratch.rows();
-  const std::size_t runs = (parts[0].range.empty() ? 0U : 1U) + (parts[1].range.empty() ? 0U : 1U);
-  const bool has_room = align_up(parts[0].bytes()) + parts[1].bytes() <= room.size() && runs <= scratch.runs().size();
-  const bool is_held = !(range.to < range.from || range.from < held->window_start || range.to > held->end);
-  if (is_held && !has_room) return refuse(Operation::window, RefusalCode::no_memory, range, *held);
+  const Parts parts = parts_of(config, layer, range, held->end);
+  const bool has_room = fits(parts, scratch);
+  if (!has_room && is_held_by(config, layer, *held, range))
+    return refuse(Operation::window, RefusalCode::no_memory, range, *held);
   // `read` owns the reasons for which a range is refused, so it is asked for those too.
   if (!has_room || range.empty()) {
     const auto copied = read(sequence, layer, range, {});
@@ -101,8 +125,8 @@ Outcome<Done> KvStore::still_valid(const Window& window) const {
   const auto held = extent(window.sequence, window.layer);
   if (!held) return as_operation(held.refusal(), Operation::attend);
   if (window.range.empty()) return Done{};
-  const bool is_held = window.range.from >= held->window_start && window.range.to <= held->end;
   const StoreConfig& config = *layout().config;
+  const bool is_held = is_held_by(config, window.layer, *held, window.range);
   // Rows that became codes since the window was copied are other rows now.
   const Position coded_then = coded_end(config, static_cast<Position>(window.generation));
   const bool is_recoded =
@@ -111,20 +135,22 @@ Outcome<Done> KvStore::still_valid(const Window& window) const {
   return refuse(Operation::attend, RefusalCode::stale, window.range, *held);
 }
 
+std::uint64_t rows_held(const LayerGeometry& layer, Extent held) noexcept {
+  return std::uint64_t{held.end - held.window_start} + std::min<Position>(layer.sinks, held.window_start);
+}
+
 std::uint64_t chunk_capacity(const LayerGeometry& layer, std::uint32_t count) noexcept {
   const std::uint64_t keys = effective_window(layer).keys;
-  return keys + count - (count > 0 ? 1 : 0);
+  return layer.sinks + keys + count - (count > 0 ? 1 : 0);
 }
 
 std::uint32_t longest_append(const LayerGeometry& layer, Extent held) noexcept {
-  const std::uint64_t free_slots =
-      layer.capacity - std::min<std::uint64_t>(held.end - held.window_start, layer.capacity);
-  std::uint64_t longest = free_slots;
-  if (layer.sliding) {
-    // Positions below what the append's first query sees may be overwritten.
-    const Position low = std::max(held.window_start, trace::window_low(effective_window(layer), held.end));
-    longest = std::uint64_t{low} + layer.capacity - held.end;
-  }
+  // First position behind the sinks that has to stay. What lies below what the append's first query sees may be
+  // overwritten where the layer slides.
+  Position kept = std::max(held.window_start, layer.sinks);
+  if (layer.sliding) kept = std::max(kept, trace::window_low(effective_window(layer), held.end));
+  const std::uint64_t end_max = std::uint64_t{kept} + layer.ring_slots();
+  const std::uint64_t longest = end_max - std::min<std::uint64_t>(held.end, end_max);
   return static_cast<std::uint32_t>(std::min(longest, kPositionsMax - held.end));
 }
 

@@ -21,6 +21,7 @@ constexpr std::uint32_t kRunsMax = 4;
 
 const StoreConfig& checked(const StoreConfig& config) {
   validate(config);
+  require_layers(config, "quantised", quantised_capabilities());
   if (!is_coded(config)) throw trace::Error("k_type, v_type: f32 both; a quantised store codes one of them or both");
   return config;
 }

@@ -1,20 +1,14 @@
 #include "kvwitness/core/ring_store.hpp"
 
 #include "kvwitness/trace/event.hpp"
-#include "slot_store.hpp"
+#include "ring_slots.hpp"
 
 namespace kvwitness::core {
 namespace {
 
-class RingStore final : public SlotStore {
+class RingStore final : public RingSlots {
  public:
-  explicit RingStore(const StoreConfig& config) : SlotStore(config, "ring", ring_capabilities(), 2) {}
-
- private:
-  [[nodiscard]] Slot slot_of(const Place& place, Position position) const noexcept override {
-    return position % geometry(place.layer).capacity;
-  }
-  void drop(const Place& place, Range range) noexcept override { touch(place, range); }
+  explicit RingStore(const StoreConfig& config) : RingSlots(config, "ring", ring_capabilities(), 2) {}
 };
 
 }  // namespace

@@ -18,8 +18,9 @@ void require_f32(DType type, std::string_view field, std::string_view kind) {
   throw trace::Error(fmt::format("{}: a {} store keeps f32 rows, not {}", field, kind, trace::to_text(type)));
 }
 
-const StoreConfig& checked(const StoreConfig& config, std::string_view kind) {
+const StoreConfig& checked(const StoreConfig& config, std::string_view kind, std::uint64_t capabilities) {
   validate(config);
+  require_layers(config, kind, capabilities);
   require_f32(config.k_type, "k_type", kind);
   require_f32(config.v_type, "v_type", kind);
   return config;
@@ -29,7 +30,7 @@ const StoreConfig& checked(const StoreConfig& config, std::string_view kind) {
 
 SlotStore::SlotStore(const StoreConfig& config, std::string_view kind, std::uint64_t capabilities,
                      std::uint32_t max_runs, Survivors survivors)
-    : config_(checked(config, kind)),
+    : config_(checked(config, kind, capabilities)),
       kind_(kind),
       capabilities_(capabilities),
       max_runs_(max_runs),
@@ -37,7 +38,8 @@ SlotStore::SlotStore(const StoreConfig& config, std::string_view kind, std::uint
       memory_(config_.layers.size()) {
   moved_.reserve(config_.layers.size());
   rotated_.reserve(config_.layers.size());
-  for (std::size_t layer = 0; layer < config_.layers.size(); ++layer) allocate_layer(static_cast<LayerIndex>(layer));
+  for (LayerIndex layer = 0; layer < config_.layers.size(); ++layer)
+    if (!config_.layers[layer].donor) allocate_layer(layer);
 }
 
 void SlotStore::allocate_layer(LayerIndex layer) {
@@ -62,11 +64,11 @@ StoreLayout SlotStore::layout() const noexcept {
 }
 
 MemoryReport SlotStore::memory() const noexcept {
-  MemoryReport report{storages_, reserved_bytes_, 0, 0};
+  MemoryReport report{.storages = storages_, .reserved_bytes = reserved_bytes_};
   for (SequenceId sequence = 0; sequence < config_.sequences; ++sequence) {
     for (LayerIndex layer = 0; layer < memory_.size(); ++layer) {
-      const Extent held = extents_.extent(sequence, layer);
-      const std::uint64_t positions = held.end - held.window_start;
+      if (config_.layers[layer].donor) continue;
+      const std::uint64_t positions = rows_held(config_.layers[layer], extents_.extent(sequence, layer));
       report.resident_positions += positions;
       report.used_bytes += positions * memory_[layer].bytes_of_row;
     }
@@ -79,7 +81,7 @@ Outcome<Extent> SlotStore::extent(SequenceId sequence, LayerIndex layer) const {
 }
 
 SlotStore::Place SlotStore::place(SequenceId sequence, LayerIndex layer) const noexcept {
-  return {sequence, layer, extents_.extent(sequence, layer)};
+  return {sequence, owner_of(config_, layer), extents_.extent(sequence, layer)};
 }
 
 std::size_t SlotStore::cut(const Place& place, Range range, std::span<Piece> pieces) const noexcept {
@@ -92,6 +94,14 @@ std::size_t SlotStore::cut(const Place& place, Range range, std::span<Piece> pie
     p += rows;
   }
   return count;
+}
+
+std::size_t SlotStore::cut_with_sinks(const Place& place, Range range, std::span<Piece> pieces) const noexcept {
+  if (range.empty()) return 0;
+  const Range sinks = sinks_before(geometry(place.layer).sinks, range.from);
+  if (sinks.to == range.from) return cut(place, {0, range.to}, pieces);
+  const std::size_t count = cut(place, sinks, pieces);
+  return count + cut(place, range, pieces.subspan(count));
 }
 
 Run SlotStore::run_of(const Place& place, const Piece& piece) const noexcept {
@@ -137,7 +147,8 @@ Outcome<Appended> SlotStore::append(SequenceId sequence, LayerIndex layer, const
   ++change_;
   const Place before = place(sequence, layer);
   const Position end = before.held.end;
-  const Range lost{before.held.window_start, extents_.start_after(sequence, layer, rows.count)};
+  const Range lost{std::max(before.held.window_start, geometry(layer).sinks),
+                   extents_.start_after(sequence, layer, rows.count)};
   const std::size_t lost_pieces = cut(before, lost, overwritten_);
   const std::size_t pieces = cut(before, {end, end + rows.count}, pieces_);
   write(before, rows, std::span(pieces_).first(pieces));
@@ -150,7 +161,7 @@ Outcome<Window> SlotStore::window(SequenceId sequence, LayerIndex layer, Range r
   if (!allowed) return allowed.refusal();
   const Place where = place(sequence, layer);
   Pieces pieces;
-  const std::size_t count = cut(where, range, pieces);
+  const std::size_t count = cut_with_sinks(where, range, pieces);
   if (count > scratch.runs().size()) return refuse(Operation::window, RefusalCode::no_memory, range, where.held);
   for (std::size_t i = 0; i < count; ++i) scratch.runs()[i] = run_of(where, pieces[i]);
   return Window{scratch.runs().first(count), range, sequence, layer, change_, 0};
@@ -160,7 +171,7 @@ Outcome<Copied> SlotStore::read(SequenceId sequence, LayerIndex layer, Range ran
   const auto allowed = extents_.may_see(sequence, layer, range, Operation::read);
   if (!allowed) return allowed.refusal();
   const Place where = place(sequence, layer);
-  const std::uint64_t bytes = range.count() * memory_[layer].row_bytes;
+  const std::uint64_t bytes = range.count() * memory_[where.layer].row_bytes;
   if (out.k.size() < bytes || out.v.size() < bytes)
     return refuse(Operation::read, RefusalCode::no_memory, range, where.held);
   Pieces pieces;
@@ -180,7 +191,8 @@ Outcome<Done> SlotStore::still_valid(const Window& window) const {
   const auto held = extents_.find(window.sequence, window.layer, Operation::attend, window.range);
   if (!held) return held.refusal();
   const std::uint32_t capacity = geometry(window.layer).capacity;
-  const std::uint64_t* touched = memory_[window.layer].touched.data() + std::size_t{window.sequence} * capacity;
+  const LayerMemory& memory = memory_[owner_of(config_, window.layer)];
+  const std::uint64_t* touched = memory.touched.data() + std::size_t{window.sequence} * capacity;
   for (const Run& run : window.runs) {
     const bool is_ours = run.slot < capacity && run.count <= capacity - run.slot;
     const bool is_fresh = is_ours && std::all_of(touched + run.slot, touched + run.slot + run.count,
@@ -195,8 +207,11 @@ std::uint32_t SlotStore::free_rows(SequenceId sequence, Range range) noexcept {
   for (LayerIndex layer = 0; layer < memory_.size(); ++layer) {
     const Place where = place(sequence, layer);
     const Range freed{std::max(range.from, where.held.window_start), std::min(range.to, where.held.end)};
+    const Position sinks_end = std::min({geometry(layer).sinks, where.held.window_start, range.to});
+    const Range freed_sinks{std::min(range.from, sinks_end), sinks_end};
     touch(where, freed);
-    widest = std::max(widest, freed.count());
+    touch(where, freed_sinks);
+    widest = std::max(widest, freed.count() + freed_sinks.count());
   }
   return widest;
 }
@@ -220,8 +235,8 @@ Outcome<Edited> SlotStore::evict(SequenceId sequence, Range range) {
   std::uint32_t widest = 0;
   for (LayerIndex layer = 0; layer < memory_.size(); ++layer) {
     const Place where = place(sequence, layer);
-    const Range lost{std::max(range.from, where.held.window_start), range.to};
-    if (lost.empty()) continue;
+    const Range lost{std::max({range.from, where.held.window_start, geometry(layer).sinks}), range.to};
+    if (lost.empty() || where.layer != layer) continue;
     widest = std::max(widest, lost.count());
     drop(where, lost);
   }

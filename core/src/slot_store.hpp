@@ -37,11 +37,11 @@ class SlotStore : public KvStore {
   /// Where a layer of one sequence stands.
   struct Place {
     SequenceId sequence = 0;
-    LayerIndex layer = 0;
+    LayerIndex layer = 0;  ///< with rows of its own
     Extent held;
   };
-  /// Positions in one contiguous piece of slots.
-  using Pieces = std::array<Piece, 2>;
+  /// Positions in one contiguous piece of slots. A range is two of them where it wraps; its sinks are one more.
+  using Pieces = std::array<Piece, 3>;
 
   /// Throws trace::Error where the configuration is not valid or has rows other than f32.
   SlotStore(const StoreConfig& config, std::string_view kind, std::uint64_t capabilities, std::uint32_t max_runs,
@@ -86,6 +86,8 @@ class SlotStore : public KvStore {
   void allocate_layer(LayerIndex layer);
   /// Cuts a range that the layer holds, or is about to hold, into runs of slots. Returns how many.
   std::size_t cut(const Place& place, Range range, std::span<Piece> pieces) const noexcept;
+  /// The same for a range and the sinks in front of it.
+  std::size_t cut_with_sinks(const Place& place, Range range, std::span<Piece> pieces) const noexcept;
   [[nodiscard]] Run run_of(const Place& place, const Piece& piece) const noexcept;
   void write(const Place& place, const RowsIn& rows, std::span<const Piece> pieces) noexcept;
   /// Frees what is held in `range` of every layer; returns the count of the widest one.

@@ -90,7 +90,7 @@ bool TracedStore::knows(SequenceId sequence, LayerIndex layer) const noexcept {
 }
 
 Position& TracedStore::accepted(SequenceId sequence, LayerIndex layer) noexcept {
-  return accepted_[std::size_t{sequence} * config().layers.size() + layer];
+  return accepted_[cell(sequence, layer)];
 }
 
 Outcome<Extent> TracedStore::extent_or_refusal(SequenceId sequence, LayerIndex layer) const noexcept {
@@ -117,7 +117,7 @@ Outcome<Done> TracedStore::append(SequenceId sequence, LayerIndex layer, const R
     tell_declared(call, appended->declared);
     tell_overwrites(call, *appended);
     tell_pieces(call, rows, *appended);
-    accepted(sequence, layer) = call.asked.to;
+    if (!config().layers[layer].donor) accepted(sequence, layer) = call.asked.to;
     tell_quantised(call, appended->quantised);
   }
   end(call, RefusalCode::none);
@@ -386,6 +386,7 @@ Outcome<Done> TracedStore::truncate(SequenceId sequence, Position to) {
 void TracedStore::renumber(SequenceId sequence, Range evicted) {
   tell_survivors(sequence, evicted);
   for (LayerIndex layer = 0; knows(sequence, layer); ++layer) {
+    if (config().layers[layer].donor) continue;
     Position& end = accepted(sequence, layer);
     end -= Range{std::min(evicted.from, end), std::min(evicted.to, end)}.count();
   }

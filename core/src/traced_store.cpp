@@ -47,6 +47,8 @@ TracedStore::TracedStore(KvStore& store, trace::Bus& bus, trace::StoreIndex inde
       evidence_(trace::probe_state() == trace::ProbeState::measuring ? Evidence::observed : Evidence::unmeasured) {
   report_names_ = {bus.names().intern("reserved-bytes"), bus.names().intern("used-bytes"),
                    bus.names().intern("resident-positions")};
+  report_names_.uniform_rows = bus.names().intern("uniform-rows");
+  report_names_.uniform_bytes = bus.names().intern("uniform-bytes");
   reserve_rooms();
   k_code_ = row_code(config(), Plane::k);
   v_code_ = row_code(config(), Plane::v);
@@ -120,6 +122,7 @@ void TracedStore::declare_store() {
     declared.kv_heads = geometry.kv_heads;
     declared.head_dim = geometry.head_dim;
     declared.sliding = geometry.sliding ? 1 : 0;
+    declared.sinks = geometry.sinks;
     declared.rope = geometry.rope ? 1 : 0;
     bus_->emit({index_, trace::kNoSequence, layer}, declared);
   }
@@ -131,7 +134,7 @@ void TracedStore::declare_store() {
     format.softcap_bits = trace::to_bits(config().softcap);
     format.k_type = config().k_type;
     format.v_type = config().v_type;
-    format.donor = layer;
+    format.donor = owner_of(config(), layer);
     format.rope_theta_bits = rope_theta_bits(config().layers[layer]);
     bus_->emit({index_, trace::kNoSequence, layer}, format);
   }
@@ -182,7 +185,7 @@ void TracedStore::digest_state(SequenceId sequence, trace::DigestReason reason, 
   bool holds_something = reason != trace::DigestReason::at_end;
   for (LayerIndex layer = 0; layer < layers && !holds_something; ++layer) {
     const auto held = extent_or_refusal(sequence, layer);
-    holds_something = !held || held->window_start != held->end;
+    holds_something = !held || rows_held(config().layers[layer], *held) != 0;
   }
   for (LayerIndex layer = 0; layer < layers && holds_something; ++layer) {
     const auto held = extent_or_refusal(sequence, layer);
@@ -204,7 +207,9 @@ void TracedStore::digest_layer(SequenceId sequence, LayerIndex layer, Extent hel
 bool TracedStore::digest_rows(SequenceId sequence, LayerIndex layer, Extent held, trace::StateDigest& told) {
   // An extent that no layer of this capacity can have is not worth walking.
   if (held.end < held.window_start || held.end - held.window_start > config().layers[layer].capacity) return false;
-  return add_rows(sequence, layer, {held.window_start, held.end}, held.end, told);
+  const Range sinks = sinks_before(config().layers[layer].sinks, held.window_start);
+  return add_rows(sequence, layer, sinks, held.end, told) &&
+         add_rows(sequence, layer, {held.window_start, held.end}, held.end, told);
 }
 
 bool TracedStore::add_rows(SequenceId sequence, LayerIndex layer, Range rows, Position end, trace::StateDigest& told) {
@@ -232,6 +237,9 @@ void TracedStore::report_memory() {
   tell(report_names_.reserved_bytes, report.reserved_bytes, trace::Unit::bytes);
   tell(report_names_.used_bytes, report.used_bytes, trace::Unit::bytes);
   tell(report_names_.resident_positions, report.resident_positions, trace::Unit::positions);
+  if (report.uniform_rows == 0) return;
+  tell(report_names_.uniform_rows, report.uniform_rows, trace::Unit::positions);
+  tell(report_names_.uniform_bytes, report.uniform_bytes, trace::Unit::bytes);
 }
 
 }  // namespace kvwitness::core

@@ -250,10 +250,16 @@ void TracedStore::admit_copy(View& copy, const View& from, std::span<const std::
   copy.source = from.source;
   copy.source.runs = runs.first(from.source.runs.size());
   copy.readable.clear();
-  const auto rows = static_cast<std::uint32_t>(row_count(from.readable));
-  if (rows > 0) {
-    const Position first = from.readable.front().first;
-    copy.readable.push_back({first, rows, trace::kNoSlot, k.data(), v.data(), k.size() / rows, v.size() / rows});
+  const std::uint64_t rows = row_count(from.readable);
+  const std::size_t row = rows == 0 ? 0 : k.size() / rows;
+  std::size_t done = 0;
+  for (const Run& run : from.readable) {
+    Run* last = copy.readable.empty() ? nullptr : &copy.readable.back();
+    if (last != nullptr && run.first == last->first + last->count)
+      last->count += run.count;
+    else if (run.count != 0)
+      copy.readable.push_back({run.first, run.count, trace::kNoSlot, k.data() + done, v.data() + done, row, row});
+    done += run.count * row;
   }
   copy.window = from.window;
   copy.window.runs = copy.readable;
@@ -316,6 +322,18 @@ void TracedStore::tell_attention(const Call& call, bool gathered, trace::KernelK
     told.rows_read = visited.rows_read;
     told.kernel = gathered && kernel == trace::KernelKind::online ? trace::KernelKind::gathered : kernel;
     told.ordinal = call.source.ordinal + i;
+    bus_->emit(call.subject, told);
+    if (!visited.gap.empty()) tell_mask(call, told, visited.gap);
+  }
+}
+
+void TracedStore::tell_mask(const Call& call, const trace::AttentionStep& step, Range gap) {
+  for (const Range keys : {Range{step.first_key, gap.from}, Range{gap.to, step.last_key + 1}}) {
+    trace::AttentionRun told{};
+    told.view = step.view;
+    told.query = step.query;
+    told.first = keys.from;
+    told.count = keys.count();
     bus_->emit(call.subject, told);
   }
 }

@@ -19,11 +19,23 @@ inline void fill(std::uint64_t tag, Plane plane, float* row) {
   for (std::uint32_t i = 0; i < kElements; ++i) row[i] = static_cast<float>(tag * 8 + (plane == Plane::v ? 4 : 0) + i);
 }
 
+/// Positions [start, end) are held, and the sinks: those below `sinks`, which nothing but a rollback takes.
 struct ListLayer {
   std::vector<std::uint64_t> tags;  ///< by position, from 0
   std::int64_t start = 0;
+  std::int64_t sinks = 0;
 
   [[nodiscard]] std::int64_t end() const { return static_cast<std::int64_t>(tags.size()); }
+  [[nodiscard]] bool holds(std::int64_t position) const {
+    return position < end() && (position >= start || position < sinks);
+  }
+  /// Positions that a window of [from, to) hands out.
+  [[nodiscard]] std::vector<Position> seen(Position from, Position to) const {
+    std::vector<Position> positions;
+    for (Position p = 0; p < to; ++p)
+      if (from < to && (p >= from || p < sinks)) positions.push_back(p);
+    return positions;
+  }
 };
 
 struct ListSequence {
@@ -38,12 +50,12 @@ class ListModel {
   /// `renumbers`: what lies behind an evicted range takes its positions.
   explicit ListModel(const StoreConfig& config, bool renumbers = false)
       : config_(config), renumbers_(renumbers), sequences_(config.sequences) {
-    for (ListSequence& sequence : sequences_) sequence.layers.resize(config.layers.size());
+    for (ListSequence& sequence : sequences_) sequence = empty();
   }
 
   [[nodiscard]] bool has(SequenceId sequence) const { return sequence < sequences_.size(); }
   [[nodiscard]] const ListLayer& layer(SequenceId sequence, LayerIndex layer) const {
-    return sequences_[sequence].layers[layer];
+    return sequences_[sequence].layers[config_.layers[layer].donor.value_or(layer)];
   }
   [[nodiscard]] std::size_t due(SequenceId sequence) const { return sequences_[sequence].due; }
 
@@ -51,18 +63,22 @@ class ListModel {
     if (!has(id)) return RefusalCode::unknown_sequence;
     ListSequence& on = sequences_[id];
     const auto n = static_cast<std::int64_t>(tags.size());
+    if (l < on.layers.size() && config_.layers[l].donor) return RefusalCode::unsupported;
     if (l >= on.layers.size() || l != on.due || (l != 0 && n != on.rows)) return RefusalCode::out_of_order;
     if (n == 0) return RefusalCode::unsupported;
     ListLayer& rows = on.layers[l];
     const LayerGeometry& geometry = config_.layers[l];
-    const std::int64_t capacity = geometry.capacity;
-    if (!geometry.sliding && rows.end() - rows.start + n > capacity) return RefusalCode::full;
-    const std::int64_t lost_to = rows.end() + n - capacity;
-    if (geometry.sliding && lost_to > std::max({rows.start, rows.end() - window(l) + 1, std::int64_t{0}}))
-      return RefusalCode::full;
-    rows.tags.insert(rows.tags.end(), tags.begin(), tags.end());
-    if (geometry.sliding) rows.start = std::max(rows.start, rows.end() - capacity);
-    on.due = (l + 1U) % on.layers.size();
+    // Oldest rows go one by one until the new ones fit; one that any of the new queries sees may not.
+    ListLayer after = rows;
+    after.tags.insert(after.tags.end(), tags.begin(), tags.end());
+    while (held(after) > static_cast<std::int64_t>(geometry.capacity)) {
+      const std::int64_t lost = std::max(after.start, after.sinks);
+      if (!geometry.sliding || lost > rows.end() - window(l) || lost >= rows.end()) return RefusalCode::full;
+      after.start = lost + 1;
+    }
+    rows = after;
+    do on.due = (on.due + 1U) % on.layers.size();
+    while (config_.layers[on.due].donor);
     on.rows = static_cast<std::uint32_t>(n);
     return RefusalCode::none;
   }
@@ -70,7 +86,7 @@ class ListModel {
   [[nodiscard]] RefusalCode see(SequenceId id, LayerIndex l, std::int64_t from, std::int64_t to) const {
     if (!has(id)) return RefusalCode::unknown_sequence;
     if (l >= config_.layers.size() || from > to) return RefusalCode::out_of_order;
-    if (from < layer(id, l).start) return RefusalCode::evicted;
+    if (from < layer(id, l).start && to > layer(id, l).sinks) return RefusalCode::evicted;
     return to > layer(id, l).end() ? RefusalCode::future : RefusalCode::none;
   }
 
@@ -80,13 +96,18 @@ class ListModel {
     if (on.due != 0) return RefusalCode::out_of_order;
     if (to > on.layers[0].end()) return RefusalCode::future;
     if (to == on.layers[0].end()) return RefusalCode::none;
-    if (to < on.evicted_to) return RefusalCode::evicted;
     for (LayerIndex l = 0; l < on.layers.size(); ++l) {
+      if (config_.layers[l].donor || to < on.layers[l].sinks) continue;
+      if (to < on.evicted_to) return RefusalCode::evicted;
       const bool is_limited = config_.layers[l].window.limited || config_.layers[l].sliding;
       const std::int64_t needed = is_limited ? to - window(l) + 1 : 0;
       if (on.layers[l].start > std::max({needed, on.evicted_to, std::int64_t{0}})) return RefusalCode::evicted;
     }
-    for (ListLayer& rows : on.layers) rows.tags.resize(static_cast<std::size_t>(to));
+    for (ListLayer& rows : on.layers) {
+      if (to < rows.end()) rows.tags.resize(static_cast<std::size_t>(to));
+      if (to < rows.sinks) rows.start = 0;
+    }
+    on.evicted_to = std::min(on.evicted_to, to);
     return RefusalCode::none;
   }
 
@@ -100,26 +121,39 @@ class ListModel {
       for (ListLayer& rows : on.layers) rows.tags.erase(rows.tags.begin() + from, rows.tags.begin() + to);
       return RefusalCode::none;
     }
-    for (const ListLayer& rows : on.layers)
-      if (from > rows.start) return RefusalCode::unsupported;
-    for (ListLayer& rows : on.layers) rows.start = std::max(rows.start, to);
+    for (LayerIndex l = 0; l < on.layers.size(); ++l)
+      if (from > std::max(layer(id, l).start, layer(id, l).sinks)) return RefusalCode::unsupported;
+    for (ListLayer& rows : on.layers)
+      if (to > rows.sinks) rows.start = std::max(rows.start, to);
     on.evicted_to = std::max(on.evicted_to, to);
     return RefusalCode::none;
   }
 
   [[nodiscard]] RefusalCode clear(SequenceId id) {
     if (!has(id)) return RefusalCode::unknown_sequence;
-    sequences_[id] = {};
-    sequences_[id].layers.resize(config_.layers.size());
+    sequences_[id] = empty();
     return RefusalCode::none;
   }
 
  private:
+  [[nodiscard]] ListSequence empty() const {
+    ListSequence sequence;
+    for (const LayerGeometry& layer : config_.layers) sequence.layers.push_back({{}, 0, layer.sinks});
+    return sequence;
+  }
+
+  /// Rows that a layer holds.
+  [[nodiscard]] static std::int64_t held(const ListLayer& rows) {
+    std::int64_t count = 0;
+    for (std::int64_t p = 0; p < rows.end(); ++p) count += rows.holds(p) ? 1 : 0;
+    return count;
+  }
+
   /// Keys that a query of the layer sees; longer than any run where the layer is full causal.
   [[nodiscard]] std::int64_t window(LayerIndex l) const {
     const LayerGeometry& geometry = config_.layers[l];
     if (geometry.window.limited) return geometry.window.keys;
-    return geometry.sliding ? std::int64_t{geometry.capacity} : std::int64_t{1} << 40;
+    return geometry.sliding ? std::int64_t{geometry.capacity} - geometry.sinks : std::int64_t{1} << 40;
   }
 
   StoreConfig config_;

@@ -3,7 +3,9 @@
 
 #include "kvwitness/core/compact_store.hpp"
 #include "kvwitness/core/flat_store.hpp"
+#include "kvwitness/core/layered_store.hpp"
 #include "kvwitness/core/ring_store.hpp"
+#include "kvwitness/core/sink_ring_store.hpp"
 #include "list_model.hpp"
 
 #include <boost/test/unit_test.hpp>
@@ -21,22 +23,28 @@ inline bool is_row(const std::byte* row, std::uint64_t tag, Plane plane) {
   return std::memcmp(row, expected, sizeof expected) == 0;
 }
 
-/// Rows [from, to) of a window are the model's, oldest first, without a gap.
+/// The rows of a window are the model's, oldest first, sinks before the range, and none else.
 inline bool shows(const Window& window, const ListLayer& rows) {
-  Position next = window.range.from;
+  const std::vector<Position> expected = rows.seen(window.range.from, window.range.to);
+  std::size_t next = 0;
   for (const Run& run : window.runs) {
-    if (run.first != next || run.count == 0) return false;
-    for (std::uint32_t i = 0; i < run.count; ++i, ++next)
-      if (!is_row(run.k_row(i), rows.tags[next], Plane::k) || !is_row(run.v_row(i), rows.tags[next], Plane::v))
-        return false;
+    if (run.count == 0) return false;
+    for (std::uint32_t i = 0; i < run.count; ++i, ++next) {
+      if (next == expected.size() || expected[next] != run.first + i) return false;
+      const std::uint64_t tag = rows.tags[expected[next]];
+      if (!is_row(run.k_row(i), tag, Plane::k) || !is_row(run.v_row(i), tag, Plane::v)) return false;
+    }
   }
-  return next == window.range.to;
+  return next == expected.size();
 }
 
-/// Ring: slot = position mod capacity. Flat: counted from window_start.
-inline bool has_lawful_slots(const Window& window, std::uint32_t capacity, bool is_ring, Position start) {
-  for (const Run& run : window.runs)
-    if (run.slot != (is_ring ? run.first % capacity : run.first - start)) return false;
+/// Ring: slot = position mod capacity, behind the sinks, which have the first slots. Flat: counted from window_start.
+inline bool has_lawful_slots(const Window& window, const LayerGeometry& layer, bool is_ring, Position start) {
+  for (const Run& run : window.runs) {
+    const std::uint32_t turn = layer.capacity - layer.sinks;
+    const Slot in_ring = run.first < layer.sinks ? run.first : layer.sinks + (run.first - layer.sinks) % turn;
+    if (run.slot != (is_ring ? in_ring : run.first - start)) return false;
+  }
   return true;
 }
 
@@ -61,9 +69,8 @@ inline bool holds_as_modelled(const KvStore& store, const ListModel& model, Sequ
   WindowScratch scratch(store.layout().max_runs, 0);
   const auto window = store.window(sequence, layer, {held->window_start, held->end}, scratch);
   if (!window || window->copied_bytes != 0 || !shows(*window, rows)) return false;
-  const bool is_ring = store.layout().kind == "ring";
-  if (!has_lawful_slots(*window, store.layout().config->layers[layer].capacity, is_ring, held->window_start))
-    return false;
+  const bool is_ring = store.layout().kind != "flat" && store.layout().kind != "compact";
+  if (!has_lawful_slots(*window, store.layout().config->layers[layer], is_ring, held->window_start)) return false;
   for (const Run& run : window->runs)
     if (!lies_in_declared_storage(store, run)) return false;
 
@@ -86,7 +93,8 @@ inline bool holds_as_modelled(const KvStore& store, const ListModel& model) {
   for (SequenceId sequence = 0; sequence < config.sequences; ++sequence) {
     for (LayerIndex layer = 0; layer < config.layers.size(); ++layer) {
       if (!holds_as_modelled(store, model, sequence, layer)) return false;
-      positions += static_cast<std::uint64_t>(model.layer(sequence, layer).end() - model.layer(sequence, layer).start);
+      const ListLayer& rows = model.layer(sequence, layer);
+      for (std::int64_t p = 0; p < rows.end() && !config.layers[layer].donor; ++p) positions += rows.holds(p) ? 1 : 0;
     }
   }
   const MemoryReport memory = store.memory();
@@ -95,6 +103,8 @@ inline bool holds_as_modelled(const KvStore& store, const ListModel& model) {
 
 inline std::unique_ptr<KvStore> make(const std::string& kind, const StoreConfig& config) {
   if (kind == "compact") return make_compact_store(config);
+  if (kind == "layered") return make_layered_store(config);
+  if (kind == "sink-ring") return make_sink_ring_store(config);
   return kind == "ring" ? make_ring_store(config) : make_flat_store(config);
 }
 

@@ -13,8 +13,9 @@ struct HeldView {
   SequenceId sequence = 0;
   LayerIndex layer = 0;
   Range range;
+  std::vector<Position> positions;  ///< sinks included
   std::vector<std::uint64_t> tags;
-  WindowScratch scratch{2, 0};
+  WindowScratch scratch{3, 0};
   Window window;
   bool was_moved = false;
 };
@@ -93,8 +94,9 @@ class RandomRun {
     expect(window.code(), expected);
     if (!window.ok()) return;
     view.window = *window;
-    const auto& tags = model_.layer(view.sequence, view.layer).tags;
-    view.tags.assign(tags.begin() + view.range.from, tags.begin() + view.range.to);
+    const ListLayer& rows = model_.layer(view.sequence, view.layer);
+    view.positions = rows.seen(view.range.from, view.range.to);
+    for (const Position p : view.positions) view.tags.push_back(rows.tags[p]);
     BOOST_REQUIRE(shows(*window, model_.layer(view.sequence, view.layer)));
     if (views_.size() == 12) views_.erase(views_.begin() + below(12));
     views_.push_back(std::move(view));
@@ -103,7 +105,8 @@ class RandomRun {
   void truncate() {
     const SequenceId sequence = any_sequence();
     const std::int64_t end = model_.has(sequence) ? model_.layer(sequence, 0).end() : 2;
-    const auto to = static_cast<Position>(std::max<std::int64_t>(0, end + 1 - below(6)));
+    // Now and then down to where sinks are.
+    const auto to = static_cast<Position>(below(6) == 0 ? below(4) : std::max<std::int64_t>(0, end + 1 - below(6)));
     expect(store_->truncate(sequence, to).code(), model_.truncate(sequence, to));
   }
 
@@ -132,9 +135,9 @@ class RandomRun {
     for (const HeldView& view : views_) {
       const ListLayer& rows = model_.layer(view.sequence, view.layer);
       bool is_stale = view.was_moved && !view.range.empty();
-      for (Position p = view.range.from; p < view.range.to; ++p) {
-        const bool is_held = p >= rows.start && p < rows.end();
-        is_stale = is_stale || !is_held || rows.tags[p] != view.tags[p - view.range.from];
+      for (std::size_t i = 0; i < view.positions.size(); ++i) {
+        const Position p = view.positions[i];
+        is_stale = is_stale || !rows.holds(p) || rows.tags[p] != view.tags[i];
       }
       ++(is_stale ? stale_seen_ : fresh_seen_);
       const RefusalCode answered = store_->still_valid(view.window).code();
@@ -188,6 +191,36 @@ BOOST_AUTO_TEST_CASE(ten_thousand_operations_on_a_flat_store) {
 
 BOOST_AUTO_TEST_CASE(ten_thousand_operations_on_a_compact_store) {
   for (const std::uint64_t seed : {7U, 8U}) RandomRun("compact", mixed(false), seed).run(10000);
+}
+
+BOOST_AUTO_TEST_CASE(ten_thousand_operations_on_a_sink_ring) {
+  StoreConfig config = mixed(true);
+  config.layers.pop_back();
+  config.layers[0].capacity = 9;
+  config.layers[0].sinks = 3;
+  config.layers[1].sinks = 1;
+  for (const std::uint64_t seed : {9U, 10U}) RandomRun("sink-ring", config, seed).run(10000);
+  config.layers[0].sliding = false;
+  RandomRun("sink-ring", config, 11).run(10000);
+  config = mixed(true);
+  config.layers.pop_back();
+  config.layers[0].sinks = 2;  // beside a layer without any
+  RandomRun("sink-ring", config, 12).run(10000);
+}
+
+BOOST_AUTO_TEST_CASE(ten_thousand_operations_on_a_layered_store) {
+  StoreConfig config = mixed(true);
+  for (const LayerIndex donor : {1, 0, 2}) {
+    config.layers.push_back(config.layers[donor]);
+    config.layers.back().donor = donor;
+  }
+  RandomRun("layered", config, 13).run(10000);
+  std::swap(config.layers[1], config.layers[3]);  // a reader between two layers with rows of their own
+  config.layers[1].donor = 0;
+  config.layers[1] = config.layers[0];
+  config.layers[1].donor = 0;
+  config.layers[3].donor.reset();
+  RandomRun("layered", config, 14).run(10000);
 }
 
 BOOST_AUTO_TEST_SUITE_END()

@@ -92,7 +92,7 @@ inline constexpr FieldInfo kLayerDeclaredFields[] = {
     KVW_FIELD(LayerDeclared, limited, boolean),  KVW_FIELD(LayerDeclared, sinks, integer),
     KVW_FIELD(LayerDeclared, q_heads, integer),  KVW_FIELD(LayerDeclared, kv_heads, integer),
     KVW_FIELD(LayerDeclared, head_dim, integer), KVW_FIELD(LayerDeclared, block, integer),
-    KVW_FIELD(LayerDeclared, sliding, boolean),  KVW_FIELD(LayerDeclared, rope, boolean),
+    KVW_FIELD(LayerDeclared, sliding, boolean),  KVW_TEXTS(LayerDeclared, rope, enumeration, kRopeTexts),
 };
 inline constexpr FieldInfo kLayerFormatFields[] = {
     KVW_FIELD(LayerFormat, k_row_bytes, bytes),

@@ -19,8 +19,9 @@ inline constexpr EnumText kRefusalTexts[] = {
 inline constexpr EnumText kScopeTexts[] = {{0, "ambient"}, {1, "model"}, {2, "forward"}};
 inline constexpr EnumText kOriginTexts[] = {{0, "heap"}, {1, "arena"}, {2, "mapped"}, {3, "store"}};
 inline constexpr EnumText kEvidenceTexts[] = {{0, "observed"}, {1, "declared"}, {2, "unmeasured"}};
-inline constexpr EnumText kAdapterTexts[] = {
-    {0, "gather-kv-window"}, {1, "dequantize"}, {2, "requantize"}, {3, "relayout"}, {4, "copy-read"}};
+inline constexpr EnumText kAdapterTexts[] = {{0, "gather-kv-window"}, {1, "dequantize"}, {2, "requantize"},
+                                             {3, "relayout"},         {4, "copy-read"},  {5, "rotate"}};
+inline constexpr EnumText kRopeTexts[] = {{0, "none"}, {1, "positions"}, {2, "ranks"}};
 inline constexpr EnumText kReasonTexts[] = {
     {0, "after-refusal"}, {1, "after-edit"}, {2, "at-end"}, {3, "compare-left"}, {4, "compare-right"}};
 inline constexpr EnumText kKernelTexts[] = {{0, "other"},   {1, "golden"},   {2, "online"},
@@ -38,6 +39,6 @@ inline constexpr EnumText kCapabilityTexts[] = {
     {1ULL << 4, "middle-evict"}, {1ULL << 5, "clear"},      {1ULL << 6, "zero-copy"}, {1ULL << 7, "sequences"},
     {1ULL << 8, "held-views"},   {1ULL << 9, "fork"},       {1ULL << 10, "save"},     {1ULL << 11, "prefixes"},
     {1ULL << 12, "paged"},       {1ULL << 13, "quantised"}, {1ULL << 14, "sinks"},    {1ULL << 15, "attend"},
-    {1ULL << 16, "renumbers"}};
+    {1ULL << 16, "renumbers"},   {1ULL << 17, "donors"}};
 
 }  // namespace kvwitness::trace

@@ -1,5 +1,7 @@
 #include "attend_calls.hpp"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <cstddef>
 
@@ -30,7 +32,9 @@ void AttendCalls::on(const trace::Called& called, const Event& event, const Mome
   call.queries = {called.from, called.to};
   call.view = called.view;
   call.is_by_choice = is_held(view) || gathered_held_view;
-  if (view != nullptr) call.view_range = view->range;
+  if (view == nullptr) return;
+  call.view_range = view->range;
+  call.view_sinks = view->sinks;
 }
 
 /// A step `attend` brings a view of its own, or looks through one that was opened before it.
@@ -44,16 +48,29 @@ const AttendCall* AttendCalls::last(StoreIndex store) const noexcept {
 
 trace::WindowSize window_of(const trace::LayerDeclared& layer) noexcept {
   if (layer.limited != 0) return {layer.window, true};
-  if (layer.sliding != 0) return {layer.capacity, true};
+  if (layer.sliding != 0) return {layer.capacity - std::min(layer.sinks, layer.capacity), true};
   return {};
 }
 
-Range lawful_keys(const trace::LayerDeclared& layer, const LayerModel& rows, const AttendCall& call,
-                  Position query) noexcept {
+std::string VisibleKeys::text() const {
+  const std::string last = fmt::format("[{}, {})", window.from, window.to);
+  return sinks.empty() ? last : fmt::format("[{}, {}), {}", sinks.from, sinks.to, last);
+}
+
+VisibleKeys lawful_keys(const trace::LayerDeclared& layer, const LayerModel& rows, const AttendCall& call,
+                        Position query) noexcept {
+  const Range front = call.is_by_choice ? call.view_sinks : rows.sinks();
   const Range within = call.is_by_choice ? call.view_range : rows.held();
   const Position past = query == trace::kNoPosition ? query : query + 1;
-  const Range keys{std::max(trace::window_low(window_of(layer), query), within.from), std::min(past, within.to)};
-  return keys.empty() ? Range{} : keys;
+  const Position sinks_end = std::min(past, layer.sinks);
+  // Sinks lie in front of the range, and in the range itself where it reaches down to them.
+  Range sinks{0, std::min(front.to, sinks_end)};
+  if (within.from <= sinks.to) sinks.to = std::max(sinks.to, std::min(within.to, sinks_end));
+  Range window{std::max(trace::window_low(window_of(layer), query), within.from), std::min(past, within.to)};
+  if (window.empty()) return {{}, sinks.empty() ? Range{} : sinks};
+  if (sinks.empty()) return {{}, window};
+  if (window.from <= sinks.to) return {{}, {sinks.from, window.to}};
+  return {sinks, window};
 }
 
 }  // namespace kvwitness::verify

@@ -6,6 +6,7 @@
 
 #include <cstdint>
 #include <optional>
+#include <string>
 #include <vector>
 
 namespace kvwitness::verify {
@@ -19,6 +20,7 @@ struct AttendCall {
   Range queries;
   ViewId view = 0;
   Range view_range;
+  Range view_sinks;  ///< handed out in front of it
   /// Through a view that the script chose and held. Any other attention has to see its whole window.
   bool is_by_choice = false;
 };
@@ -46,8 +48,21 @@ class AttendCalls {
 /// Window that bounds attention in a layer: the declared one; a layer that slides without one sees what it holds.
 [[nodiscard]] trace::WindowSize window_of(const trace::LayerDeclared& layer) noexcept;
 
-/// Keys that `query` sees: [window_low, query], as far as they are held (or lie in the view that the script chose).
-[[nodiscard]] Range lawful_keys(const trace::LayerDeclared& layer, const LayerModel& rows, const AttendCall& call,
-                                Position query) noexcept;
+/// Keys that a query sees: those of a window, and sinks in front of it. There are none where all of them adjoin.
+struct VisibleKeys {
+  Range sinks;
+  Range window;
+
+  [[nodiscard]] std::uint32_t count() const noexcept { return sinks.count() + window.count(); }
+  [[nodiscard]] bool empty() const noexcept { return count() == 0; }
+  [[nodiscard]] Position first() const noexcept { return sinks.empty() ? window.from : sinks.from; }
+  /// "[3, 7)", "[0, 2), [3, 7)"
+  [[nodiscard]] std::string text() const;
+};
+
+/// Keys that `query` sees: the sinks and [window_low, query], as far as they are held (or lie in the view that the
+/// script chose).
+[[nodiscard]] VisibleKeys lawful_keys(const trace::LayerDeclared& layer, const LayerModel& rows, const AttendCall& call,
+                                      Position query) noexcept;
 
 }  // namespace kvwitness::verify

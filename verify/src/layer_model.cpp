@@ -1,6 +1,7 @@
 #include "kvwitness/verify/model.hpp"
 
 #include <algorithm>
+#include <utility>
 
 namespace kvwitness::verify {
 namespace {
@@ -10,16 +11,33 @@ constexpr std::size_t kFirstRoom = 16;
 }  // namespace
 
 const ModelRow* LayerModel::find(Position position) const noexcept {
-  return held().contains(position) ? &entry(position - start_).row : nullptr;
+  if (held().contains(position)) return &entry(position - start_).row;
+  return position < sinks_.size() ? &sinks_[position] : nullptr;
 }
 
 std::optional<LayerModel::Digests> LayerModel::digests(Range range) const noexcept {
   if (range.empty()) return Digests{};
+  if (range.to <= sinks_.size()) {
+    Digests sum;
+    for (Position p = range.from; p < range.to; ++p) {
+      if (sinks_[p].k_digest == 0 || sinks_[p].v_digest == 0) return std::nullopt;
+      sum.k += sinks_[p].k_digest;
+      sum.v += sinks_[p].v_digest;
+    }
+    return sum;
+  }
   if (range.from < start_ || range.to > end()) return std::nullopt;
   const Entry& last = entry(range.to - 1 - start_);
   const Entry& before = range.from == start_ ? before_ : entry(range.from - 1 - start_);
   if (last.not_given != before.not_given) return std::nullopt;
   return Digests{last.k_sum - before.k_sum, last.v_sum - before.v_sum};
+}
+
+std::optional<LayerModel::Digests> LayerModel::digests() const noexcept {
+  const auto front = digests(sinks());
+  const auto rest = digests(held());
+  if (!front || !rest) return std::nullopt;
+  return Digests{front->k + rest->k, front->v + rest->v};
 }
 
 void LayerModel::append(const ModelRow& row) {
@@ -30,8 +48,15 @@ void LayerModel::append(const ModelRow& row) {
   entry(count_++) = next;
 }
 
-void LayerModel::drop_below(Position position) noexcept {
+void LayerModel::keep_sinks_below(Position position) {
+  if (start_ != 0) return;
+  const std::size_t kept = std::min<std::size_t>({sinks_max_, position, count_});
+  for (std::size_t i = 0; i < kept; ++i) sinks_.push_back(entry(i).row);
+}
+
+void LayerModel::drop_below(Position position) {
   if (position <= start_ || count_ == 0) return;
+  keep_sinks_below(position);
   const std::size_t dropped = std::min<std::size_t>(position - start_, count_);
   before_ = entry(dropped - 1);
   head_ = (head_ + dropped) & (entries_.size() - 1);
@@ -39,18 +64,30 @@ void LayerModel::drop_below(Position position) noexcept {
   count_ -= dropped;
 }
 
-void LayerModel::drop_from(Position position) noexcept {
+void LayerModel::go_back_to_sinks(Position position) {
+  const std::vector<ModelRow> sinks = std::exchange(sinks_, {});
+  head_ = count_ = start_ = 0;
+  before_ = {};
+  for (Position p = 0; p < position; ++p) append(sinks[p]);
+}
+
+void LayerModel::drop_from(Position position) {
   if (position >= end()) return;
+  evicted_to_ = std::min(evicted_to_, position);
+  if (position < sinks_.size()) return go_back_to_sinks(position);
   if (position < start_) start_ = position;
   count_ = position - start_ < count_ ? position - start_ : 0;
 }
 
 void LayerModel::note_evicted(Position to) noexcept {
-  evicted_to_ = std::max(evicted_to_, to);
+  if (to > sinks_max_) evicted_to_ = std::max(evicted_to_, to);
 }
 
 void LayerModel::set_slot(Position position, Slot slot) noexcept {
-  if (held().contains(position)) entry(position - start_).row.slot = slot;
+  if (held().contains(position))
+    entry(position - start_).row.slot = slot;
+  else if (position < sinks_.size())
+    sinks_[position].slot = slot;
 }
 
 void LayerModel::clear() noexcept {
@@ -59,6 +96,7 @@ void LayerModel::clear() noexcept {
   head_ = 0;
   count_ = 0;
   before_ = {};
+  sinks_.clear();
 }
 
 void LayerModel::grow() {

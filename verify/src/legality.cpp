@@ -21,7 +21,8 @@ constexpr Lawful either(RefusalCode code, RefusalCode also) noexcept {
 /// The window that a layer must go on serving; absent: every position ever appended.
 std::uint64_t keys_kept(const trace::LayerDeclared& layer) noexcept {
   if (layer.limited != 0) return layer.window;
-  return layer.sliding != 0 ? layer.capacity : std::uint64_t{trace::kNoPosition};
+  return layer.sliding != 0 ? layer.capacity - std::min(layer.sinks, layer.capacity)
+                            : std::uint64_t{trace::kNoPosition};
 }
 
 /// First position that a query at `query` still sees in a layer; nothing evicted on request comes back.
@@ -34,9 +35,10 @@ std::uint64_t lowest_needed(const trace::LayerDeclared& layer, std::uint64_t que
 bool is_full(const trace::LayerDeclared& layer, const LayerModel& rows, std::uint64_t count) noexcept {
   const std::uint64_t end = rows.end();
   if (end + count > trace::kNoPosition) return true;
-  if (layer.sliding == 0) return end - rows.start() + count > layer.capacity;
-  const std::uint64_t lost_to = end + count > layer.capacity ? end + count - layer.capacity : 0;
-  return lost_to > std::max<std::uint64_t>(rows.start(), lowest_needed(layer, end, 0));
+  const std::uint64_t sinks = std::min(layer.sinks, layer.capacity);
+  const std::uint64_t lost_to = end + count > layer.capacity ? end + count - (layer.capacity - sinks) : 0;
+  const std::uint64_t kept = std::max<std::uint64_t>(rows.start(), sinks);
+  return lost_to > (layer.sliding == 0 ? kept : std::max(kept, lowest_needed(layer, end, 0)));
 }
 
 struct Subject {
@@ -50,6 +52,7 @@ struct Subject {
 };
 
 Lawful append_answer(const Subject& on, LayerIndex layer, const trace::Called& called) {
+  if (on.store.is_reader(layer)) return either(RefusalCode::unsupported, RefusalCode::out_of_order);
   const std::uint32_t count = called.count;
   const TokenModel token = on.model.token(on.index, on.sequence);
   const bool is_due = layer == token.due && (!token.under_way() || count == token.count);
@@ -63,10 +66,10 @@ Lawful append_answer(const Subject& on, LayerIndex layer, const trace::Called& c
   return may_lack_raw ? either(RefusalCode::none, RefusalCode::unsupported) : answer(RefusalCode::none);
 }
 
-Lawful range_answer(const LayerModel& rows, Range asked) {
+Lawful range_answer(const LayerModel& rows, std::uint32_t sinks, Range asked) {
   if (asked.from > asked.to) return answer(RefusalCode::out_of_order);
   const bool is_future = asked.to > rows.end();
-  if (asked.from < rows.start())
+  if (asked.from < rows.start() && asked.to > sinks)
     return is_future ? either(RefusalCode::evicted, RefusalCode::future) : answer(RefusalCode::evicted);
   return answer(is_future ? RefusalCode::future : RefusalCode::none);
 }
@@ -101,6 +104,7 @@ Lawful truncate_answer(const Subject& on, Position to) {
   if (to >= end) return answer(to == end ? RefusalCode::none : RefusalCode::future);
   for (LayerIndex layer = 0; layer < on.layers(); ++layer) {
     const LayerModel& rows = on.rows(layer);
+    if (to < on.store.layers[layer].sinks) continue;  // below it lie sinks only
     if (to < rows.evicted_to() || rows.start() > lowest_needed(on.store.layers[layer], to, rows.evicted_to()))
       return answer(RefusalCode::evicted);
   }
@@ -113,7 +117,8 @@ Lawful evict_answer(const Subject& on, Range asked) {
   if (on.model.token(on.index, on.sequence).under_way() || asked.from > asked.to)
     return answer(RefusalCode::out_of_order);
   bool is_middle = false;
-  for (LayerIndex layer = 0; layer < on.layers(); ++layer) is_middle = is_middle || asked.from > on.rows(layer).start();
+  for (LayerIndex layer = 0; layer < on.layers(); ++layer)
+    is_middle = is_middle || asked.from > std::max(on.rows(layer).start(), on.store.layers[layer].sinks);
   is_middle = is_middle && !asked.empty() && !on.store.can(Capability::middle_evict);
   if (asked.to > on.rows(0).end())
     return is_middle ? either(RefusalCode::future, RefusalCode::unsupported) : answer(RefusalCode::future);
@@ -138,7 +143,8 @@ Lawful lawful_answer(const Model& model, StoreIndex store, SequenceId sequence, 
     case Operation::append: return has_layer ? append_answer(on, layer, called) : answer(RefusalCode::out_of_order);
     case Operation::window:
     case Operation::read:
-      return has_layer ? range_answer(on.rows(layer), {called.from, called.to}) : answer(RefusalCode::out_of_order);
+      if (!has_layer) return answer(RefusalCode::out_of_order);
+      return range_answer(on.rows(layer), declared->layers[layer].sinks, {called.from, called.to});
     case Operation::attend: return attend_answer(model, *declared, layer, called.view);
     case Operation::gather: return gather_answer(model, called.view);
     case Operation::truncate: return truncate_answer(on, called.to);

@@ -25,6 +25,7 @@ void Model::State::create(const Event& event) {
   store->model.created = created;
   store->model.layers.resize(created.layers);
   store->model.formats.resize(created.layers);
+  for (std::uint32_t layer = 0; layer < created.layers; ++layer) store->model.formats[layer].donor = layer;
   store->sequences.resize(created.sequences);
   stores[event.store] = std::move(store);
 }
@@ -32,18 +33,13 @@ void Model::State::create(const Event& event) {
 void Model::State::declare(const Event& event) {
   StoreState* store = find(event.store);
   if (store == nullptr || event.layer >= store->model.layers.size()) return;
-  const auto layer = trace::payload_of<trace::LayerDeclared>(event);
-  store->model.layers[event.layer] = layer;
-  if (layer.sinks != 0) lose_track(*store, "layers with sinks hold more than one range of positions");
+  store->model.layers[event.layer] = trace::payload_of<trace::LayerDeclared>(event);
 }
 
 void Model::State::format(const Event& event) {
   StoreState* store = find(event.store);
   if (store == nullptr || event.layer >= store->model.formats.size()) return;
-  const auto format = trace::payload_of<trace::LayerFormat>(event);
-  store->model.formats[event.layer] = format;
-  if (format.donor != event.layer)
-    lose_track(*store, "layers that read another layer's rows have no list of their own");
+  store->model.formats[event.layer] = trace::payload_of<trace::LayerFormat>(event);
 }
 
 void Model::State::call(const Model& model, const Event& event) {
@@ -126,7 +122,7 @@ const LayerModel* Model::layer(StoreIndex store, SequenceId sequence, LayerIndex
   const StoreState* on = state_->tracked(store);
   if (on == nullptr || sequence >= on->sequences.size() || layer >= on->model.layers.size()) return nullptr;
   const SequenceState* rows = on->sequences[sequence].get();
-  return rows == nullptr ? &no_rows() : &rows->layers[layer];
+  return rows == nullptr ? &no_rows() : &rows->layers[on->model.owner(layer)];
 }
 
 TokenModel Model::token(StoreIndex store, SequenceId sequence) const noexcept {

@@ -49,7 +49,7 @@ SequenceState* Model::State::sequence(StoreState& store, SequenceId id) {
   std::unique_ptr<SequenceState>& sequence = store.sequences[id];
   if (sequence == nullptr) {
     sequence = std::make_unique<SequenceState>();
-    sequence->layers.resize(store.model.layers.size());
+    for (const trace::LayerDeclared& layer : store.model.layers) sequence->layers.emplace_back(layer.sinks);
   }
   return sequence.get();
 }
@@ -81,6 +81,8 @@ void Model::State::do_append(StoreState& store, StoreIndex index, std::uint64_t 
   const CallModel& call = store.model.call;
   SequenceState* on = sequence(store, call.sequence);
   if (on == nullptr || call.layer >= on->layers.size() || call.called.count == 0) return;
+  // A layer without rows of its own can hold none, whatever its store says.
+  if (store.model.is_reader(call.layer)) return;
   LayerModel& rows = on->layers[call.layer];
   const Range before = rows.held();
   const Range after = held_after_append(store.model.layers[call.layer], before, call.called.count);
@@ -103,8 +105,10 @@ void Model::State::do_append(StoreState& store, StoreIndex index, std::uint64_t 
   }
   mark_stale(index, call.sequence, call.layer, {before.from, after.from}, number);
 
-  const auto layers = static_cast<std::uint32_t>(on->layers.size());
-  on->token = {static_cast<LayerIndex>((call.layer + 1U) % layers), call.called.count};
+  LayerIndex due = call.layer;
+  do due = static_cast<LayerIndex>((due + 1U) % on->layers.size());
+  while (store.model.is_reader(due));
+  on->token = {due, call.called.count};
 }
 
 void Model::State::do_edit(StoreState& store, StoreIndex index, std::uint64_t number) {
@@ -114,12 +118,13 @@ void Model::State::do_edit(StoreState& store, StoreIndex index, std::uint64_t nu
   const bool is_evict = call.called.operation == Operation::evict && call.called.from < call.called.to;
   const bool renumbers = store.model.can(Capability::renumbers);
   for (const LayerModel& rows : on->layers) {
-    if (is_evict && !renumbers && call.called.from > rows.start())
+    if (is_evict && !renumbers && call.called.from > std::max(rows.start(), rows.sinks_max()))
       return lose_track(store, "positions were evicted from the middle");
   }
   for (ViewModel& view : views) view.edited = view.edited || (view.store == index && view.sequence == call.sequence);
   for (std::size_t i = 0; i < on->layers.size(); ++i) {
     const auto layer = static_cast<LayerIndex>(i);
+    if (store.model.is_reader(layer)) continue;
     if (is_evict && renumbers)
       renumber_layer(store, index, layer, on->layers[i], number);
     else
@@ -134,8 +139,9 @@ void Model::State::edit_layer(StoreState& store, StoreIndex index, LayerIndex la
   const Range before = rows.held();
   const Range after = held_after_call(store.model, rows, layer);
   if (call.called.operation == Operation::clear) {
+    const Position first = rows.sinks().empty() ? before.from : 0;
     rows.clear();
-    return mark_stale(index, call.sequence, layer, before, number);
+    return mark_stale(index, call.sequence, layer, {first, before.to}, number);
   }
   rows.drop_from(after.to);
   rows.drop_below(after.from);

@@ -113,6 +113,8 @@ struct Model::State {
   void edit_layer(StoreState& store, StoreIndex index, LayerIndex layer, LayerModel& rows, std::uint64_t number);
   void renumber_layer(StoreState& store, StoreIndex index, LayerIndex layer, LayerModel& rows, std::uint64_t number);
   static void set_moved_slots(const StoreState& store, LayerIndex layer, LayerModel& rows) noexcept;
+  [[nodiscard]] bool is_of(const ViewModel& view, StoreIndex store, SequenceId sequence,
+                           LayerIndex layer) const noexcept;
   void mark_stale(StoreIndex store, SequenceId sequence, LayerIndex layer, Range lost, std::uint64_t number) noexcept;
   void mark_moved(StoreIndex store, SequenceId sequence, LayerIndex layer, std::uint64_t number) noexcept;
 };

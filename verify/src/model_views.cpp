@@ -12,18 +12,24 @@ bool overlap(Range a, Range b) noexcept {
 
 }  // namespace
 
+/// Views of readers show their donor's rows.
+bool Model::State::is_of(const ViewModel& view, StoreIndex store, SequenceId sequence,
+                         LayerIndex layer) const noexcept {
+  return view.store == store && view.sequence == sequence && find(store)->model.owner(view.layer) == layer;
+}
+
 void Model::State::mark_stale(StoreIndex store, SequenceId sequence, LayerIndex layer, Range lost,
                               std::uint64_t number) noexcept {
   if (lost.empty()) return;
   for (ViewModel& view : views) {
-    const bool is_its = view.store == store && view.sequence == sequence && view.layer == layer;
-    if (is_its && !view.stale_since && overlap(view.range, lost)) view.stale_since = number;
+    const bool is_lost = overlap(view.range, lost) || overlap(view.sinks, lost);
+    if (is_of(view, store, sequence, layer) && !view.stale_since && is_lost) view.stale_since = number;
   }
 }
 
 void Model::State::mark_moved(StoreIndex store, SequenceId sequence, LayerIndex layer, std::uint64_t number) noexcept {
   for (ViewModel& view : views) {
-    const bool is_its = view.store == store && view.sequence == sequence && view.layer == layer;
+    const bool is_its = is_of(view, store, sequence, layer);
     if (is_its && view.has_slots && !view.range.empty() && !view.stale_since) view.stale_since = number;
   }
 }
@@ -39,6 +45,7 @@ void Model::State::open_view(const Event& event, StoreState& store) {
   next.sequence = event.sequence;
   next.layer = event.layer;
   next.range = {opened.from, opened.to};
+  if (!next.range.empty()) next.sinks = {0, std::min(store.model.layers[event.layer].sinks, next.range.from)};
   next.opened = event.number;
   next.copied = opened.copied_bytes != 0;
   next.has_slots = !next.copied;

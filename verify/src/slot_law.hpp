@@ -9,14 +9,18 @@
 
 namespace kvwitness::verify {
 
-/// The slot of a position in a layer that starts at `start`: position mod capacity in a ring, the distance from the
-/// start in a flat store. Absent where the declaration leaves slots to the store.
+/// The slot of a position in a layer that starts at `start`: position mod capacity in a ring, whose sinks have the
+/// first slots for themselves; the distance from the start in a flat store. Absent where the declaration leaves slots
+/// to the store.
 [[nodiscard]] inline std::optional<Slot> lawful_slot(const StoreModel& store, LayerIndex layer, Position start,
                                                      Position position) noexcept {
   using trace::Capability;
   const trace::LayerDeclared& declared = store.layers[layer];
-  if (store.can(Capability::ring)) return declared.capacity == 0 ? position : position % declared.capacity;
-  const bool is_flat = store.can(Capability::zero_copy) && !store.can(Capability::paged) && declared.sliding == 0;
+  const std::uint32_t slots = store.ring_slots(layer);
+  if (store.can(Capability::ring) && (position < declared.sinks || slots == 0)) return position;
+  if (store.can(Capability::ring)) return declared.sinks + (position - declared.sinks) % slots;
+  const bool is_flat =
+      store.can(Capability::zero_copy) && !store.can(Capability::paged) && declared.sliding == 0 && declared.sinks == 0;
   if (is_flat && position >= start) return position - start;
   return std::nullopt;
 }

@@ -34,6 +34,21 @@ std::optional<std::span<const float>> StreamRows::rows(const LayerModel& model, 
       .subspan((range.from - cell.first) * wanted.elements, range.count() * wanted.elements);
 }
 
+bool StreamRows::append_rows(const LayerModel& model, const RowsWanted& wanted, Range range,
+                             std::vector<float>& out) const {
+  if (wanted.elements == 0 || range.count() > kFloatsMax / wanted.elements) return false;
+  for (Position position = range.from; position < range.to; ++position) {
+    const ModelRow* row = model.find(position);
+    const trace::StreamSpec* stream = row == nullptr ? nullptr : find(row->stream);
+    if (stream == nullptr) return false;
+    out.resize(out.size() + wanted.elements);
+    const std::span<float> made = std::span(out).last(wanted.elements);
+    fill_row(*stream, {wanted.plane, wanted.layer, row->ordinal}, made);
+    if (wanted.rotation != nullptr) wanted.rotation->apply(position, made);
+  }
+  return true;
+}
+
 StreamRows::Cell& StreamRows::cell_of(const RowsWanted& wanted) {
   const std::uint64_t key = key_of(wanted);
   if (floats_ > kFloatsMax) forget_others(key);

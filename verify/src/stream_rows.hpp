@@ -41,6 +41,10 @@ class StreamRows {
   [[nodiscard]] std::optional<std::span<const float>> rows(const LayerModel& model, const RowsWanted& wanted,
                                                            Range range);
 
+  /// The same for a few rows, put behind what `out` has, and not kept. False where `rows` would answer nullopt.
+  [[nodiscard]] bool append_rows(const LayerModel& model, const RowsWanted& wanted, Range range,
+                                 std::vector<float>& out) const;
+
   static constexpr std::size_t kFloatsMax = std::size_t{1} << 24;
 
  private:

@@ -128,7 +128,11 @@ void WitnessBoard::on_window(const Event& event, const Model& model, const Store
   const auto opened = trace::payload_of<trace::WindowOpened>(event);
   meet(event.store, Property::window_opened);
   const LayerModel* layer = model.layer(event.store, event.sequence, event.layer);
-  if (opened.runs > 1 || (opened.copied_bytes > 0 && layer != nullptr && turns_round(*layer, {opened.from, opened.to})))
+  // A gap between sinks and window is no wrap.
+  const ViewModel* view = model.view(opened.view);
+  const bool has_gap = view != nullptr && !view->sinks.empty() && view->sinks.to != view->range.from;
+  if (opened.runs > (has_gap ? 2U : 1U) ||
+      (opened.copied_bytes > 0 && layer != nullptr && turns_round(*layer, {opened.from, opened.to})))
     meet(event.store, Property::window_wrapped);
   if (event.layer >= store.layers.size()) return;
   const trace::WindowSize window = store.window(event.layer);

@@ -71,17 +71,21 @@ class QueryRow {
   QueryRow(const AttentionInput& input, const GoldenAttention& extra, std::span<const Run> runs, std::uint32_t index)
       : input_(input), extra_(extra), runs_(runs), q_(input.q.data() + index * width()) {
     const Position position = input.first_query + index;
-    sight_ = {trace::window_low(input.window, position), position, extra.positional_sinks};
+    sight_ = {trace::window_low(input.window, position), position, std::max(input.sinks, extra.positional_sinks)};
   }
 
   [[nodiscard]] Visited visited() const noexcept {
     Visited told;
-    for_visible(runs_, extra_.drafts, sight_, [&](const Run& run, std::uint32_t row) {
-      if (told.visited++ == 0) told.first_key = run.first + row;
-      told.last_key = run.first + row;
+    for_visible(runs_, {}, sight_, [&](const Run& run, std::uint32_t row) {
+      told.add(run.first + row, run.first + row + 1);
     });
-    told.rows_read = told.visited;
     return told;
+  }
+
+  [[nodiscard]] std::size_t visible_drafts() const noexcept {
+    std::size_t count = 0;
+    for_visible({}, extra_.drafts, sight_, [&](const Run& /*run*/, std::uint32_t /*row*/) { ++count; });
+    return count;
   }
 
   /// `scores` has one entry for each visible key.

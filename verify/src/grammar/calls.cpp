@@ -11,9 +11,10 @@ using trace::EventType;
 using trace::Operation;
 
 /// Events that say what a call did.
-constexpr TypeSet kClaims{EventType::RowDigests, EventType::Append,   EventType::Overwrite,     EventType::Move,
-                          EventType::Truncate,   EventType::Evict,    EventType::Clear,         EventType::WindowOpened,
-                          EventType::WindowRun,  EventType::ReadRows, EventType::AttentionStep, EventType::Rotate};
+constexpr TypeSet kClaims{
+    EventType::RowDigests,    EventType::Append, EventType::Overwrite,    EventType::Move,      EventType::Truncate,
+    EventType::Evict,         EventType::Clear,  EventType::WindowOpened, EventType::WindowRun, EventType::ReadRows,
+    EventType::AttentionStep, EventType::Rotate, EventType::AttentionRun};
 /// The event that a call is made for; an append has none, for a store may claim to have done nothing.
 constexpr TypeSet kDeeds{EventType::WindowOpened, EventType::ReadRows, EventType::AttentionStep,
                          EventType::Truncate,     EventType::Evict,    EventType::Clear};
@@ -23,7 +24,7 @@ constexpr TypeSet claims_of(Operation operation) noexcept {
     case Operation::append: return {EventType::RowDigests, EventType::Overwrite, EventType::Append};
     case Operation::window:
     case Operation::gather: return {EventType::WindowOpened, EventType::WindowRun};
-    case Operation::attend: return {EventType::WindowRun, EventType::AttentionStep};
+    case Operation::attend: return {EventType::WindowRun, EventType::AttentionStep, EventType::AttentionRun};
     case Operation::read: return {EventType::ReadRows};
     case Operation::truncate: return {EventType::Move, EventType::Truncate};
     case Operation::evict: return {EventType::Move, EventType::Rotate, EventType::RowDigests, EventType::Evict};

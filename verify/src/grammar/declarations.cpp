@@ -21,9 +21,21 @@ std::string_view impossible(const trace::LayerDeclared& layer) noexcept {
   if (layer.kv_heads == 0 || layer.q_heads == 0 || layer.head_dim == 0) return "no heads, or heads of no elements";
   if (layer.q_heads % layer.kv_heads != 0) return "q_heads that kv_heads do not divide";
   if (layer.limited != 0 && layer.window == 0) return "a limited window of 0 keys";
-  if (layer.sliding != 0 && layer.limited != 0 && layer.capacity < layer.window)
+  if (layer.sinks >= layer.capacity) return "sinks that leave no slot behind them";
+  if (layer.sliding != 0 && layer.limited != 0 && layer.capacity - layer.sinks < layer.window)
     return "a sliding layer smaller than its window";
   return {};
+}
+
+/// A layer reads its own rows, or those of a layer that is declared alike but for the query heads.
+bool is_donor(const StoreModel& store, LayerIndex layer, std::uint32_t donor) noexcept {
+  if (donor == layer) return true;
+  if (donor > layer || store.is_reader(static_cast<LayerIndex>(donor))) return false;
+  const trace::LayerDeclared& a = store.layers[layer];
+  const trace::LayerDeclared& b = store.layers[donor];
+  const bool has_its_rows = a.kv_heads == b.kv_heads && a.head_dim == b.head_dim && a.rope == b.rope;
+  const bool has_its_slots = a.capacity == b.capacity && a.sliding == b.sliding && a.sinks == b.sinks;
+  return has_its_rows && has_its_slots && a.window == b.window && a.limited == b.limited;
 }
 
 Finding mark_once(std::vector<bool>& marks, LayerIndex layer, std::string_view what) {
@@ -77,7 +89,11 @@ Finding Declarations::on(const trace::LayerDeclared& layer, const Event& event, 
   return mark_once(stores_[event.store].declared, event.layer, "LayerDeclared");
 }
 
-Finding Declarations::on(const trace::LayerFormat& /*format*/, const Event& event, const Moment& /*moment*/) {
+Finding Declarations::on(const trace::LayerFormat& format, const Event& event, const Moment& moment) {
+  const StoreModel* store = moment.model.store(event.store);
+  if (store != nullptr && event.layer < store->layers.size() && !is_donor(*store, event.layer, format.donor))
+    return Complaint{"a donor before the layer, with rows of its own and of the same shape",
+                     fmt::format("layer {} reads layer {}", event.layer, format.donor)};
   return mark_once(stores_[event.store].formatted, event.layer, "LayerFormat");
 }
 

@@ -70,8 +70,11 @@ class AdapterPriced final : public RuleChecker<AdapterPriced, kInfo, Reads> {
     if (store != nullptr && event.layer < store->layers.size()) check_bytes(adapter, *store, event, moment);
   }
 
-  void on(const trace::WindowOpened& opened, const Event& event, const Moment& /*moment*/) {
-    if (event.store == call_.store) call_.opened = opened;
+  void on(const trace::WindowOpened& opened, const Event& event, const Moment& moment) {
+    if (event.store != call_.store) return;
+    call_.opened = opened;
+    const ViewModel* view = moment.model.view(opened.view);
+    call_.rows = view != nullptr ? view->rows() : Range{opened.from, opened.to}.count();
   }
 
   void on(const trace::WindowRun& run, const Event& event, const Moment& /*moment*/) {
@@ -114,6 +117,7 @@ class AdapterPriced final : public RuleChecker<AdapterPriced, kInfo, Reads> {
     StoreIndex store = trace::kNoStore;
     std::array<Side, 2> sides;  ///< keys, values
     std::optional<trace::WindowOpened> opened;
+    std::uint32_t rows = 0;  ///< of the window opened, its sinks included
     std::optional<trace::ReadRows> read;
     bool lies_outside = false;
   };
@@ -145,7 +149,7 @@ class AdapterPriced final : public RuleChecker<AdapterPriced, kInfo, Reads> {
   void check_window(const StoreModel& store, const Event& event, const Moment& moment) {
     meet();
     const trace::WindowOpened& opened = *call_.opened;
-    const std::uint32_t rows = Range{opened.from, opened.to}.count();
+    const std::uint32_t rows = call_.rows;
     const bool is_copied = opened.copied_bytes != 0 || (call_.operation == Operation::gather && rows != 0);
     if (is_copied) return check_copy(store, rows, opened.copied_bytes, event, moment);
     if (call_.lies_outside)

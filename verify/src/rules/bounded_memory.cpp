@@ -21,7 +21,8 @@ constexpr RuleInfo kInfo{
         "what "
         "it reports to use fits into them; budgets.live_bytes_max and budgets.resident_positions_max hold.",
     .formula =
-        "for each layer: end - held_from <= C (so <= max(W, C) + n - 1 while a chunk of n is served); "
+        "for each layer: end - held_from <= C, sinks in front of it included (so <= max(W, C) + n - 1 while a chunk of "
+        "n is served); "
         "live_bytes(store) <= live_bytes(store) at its first call; live_bytes <= live_bytes_max; "
         "end - held_from <= resident_positions_max",
     .witness = "an append, or a state that was read back",
@@ -94,7 +95,8 @@ class BoundedMemory final : public RuleChecker<BoundedMemory, kInfo, Reads> {
     const StoreModel* store = moment.model.store(event.store);
     if (store == nullptr || event.layer >= store->layers.size()) return;
     meet();
-    const std::uint64_t resident = end > from ? end - from : 0;
+    const std::uint64_t sinks = std::min<std::uint64_t>(store->layers[event.layer].sinks, from);
+    const std::uint64_t resident = (end > from ? end - from : 0) + sinks;
     const std::uint64_t capacity = store->layers[event.layer].capacity;
     if (resident > capacity)
       violate(event, moment, fmt::format("at most {} positions resident, the layer's capacity", capacity),

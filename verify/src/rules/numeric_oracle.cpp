@@ -71,25 +71,27 @@ class NumericOracle final : public RuleChecker<NumericOracle, kInfo, Reads> {
     if (layer->declared.rope != 0 && !rotation) return false;
     if (is_lossy && tolerance_.by == trace::Comparison::bits) return false;
     const Position query = row.recorded.position;
-    const Range keys = lawful_keys(layer->declared, layer->rows, row.call, query);
+    keys_ = lawful_keys(layer->declared, layer->rows, row.call, query);
     RowsWanted wanted{row.event.store, row.event.sequence,         row.event.layer,
                       trace::Plane::k, layer->shape.kv_elements(), rotation ? &*rotation : nullptr};
-    const auto k = streams_.rows(layer->rows, wanted, keys);
+    sink_keys_.clear();
+    sink_values_.clear();
+    const auto k = streams_.rows(layer->rows, wanted, keys_.window);
+    if (!k || !streams_.append_rows(layer->rows, wanted, keys_.sinks, sink_keys_)) return false;
     wanted.plane = trace::Plane::v;
     wanted.rotation = nullptr;
-    const auto v = k ? streams_.rows(layer->rows, wanted, keys) : std::nullopt;
-    if (!v) return false;
+    const auto v = streams_.rows(layer->rows, wanted, keys_.window);
+    if (!v || !streams_.append_rows(layer->rows, wanted, keys_.sinks, sink_values_)) return false;
     query_.resize(layer->shape.q_elements());
     const std::uint32_t ordinal = row.call.ordinal + (query - row.call.queries.from);
     trace::fill_row(*queries, {trace::Plane::q, row.event.layer, ordinal}, query_);
     if (rotation) rotation->apply(query, query_);
     expected_.resize(query_.size());
     bound_.resize(query_.size());
-    const OracleKeys piece{*k, *v};
+    const std::array<OracleKeys, 2> pieces{OracleKeys{sink_keys_, sink_values_}, OracleKeys{*k, *v}};
     OracleShape shape = layer->shape;
     shape.rotated = rotation.has_value();
-    oracle_.attend(shape, query_, std::span(&piece, 1), expected_, bound_);
-    keys_ = keys;
+    oracle_.attend(shape, query_, pieces, expected_, bound_);
     return true;
   }
 
@@ -102,8 +104,7 @@ class NumericOracle final : public RuleChecker<NumericOracle, kInfo, Reads> {
         tolerance_.by == trace::Comparison::bits ? beyond_bound(row.values) : beyond_tolerance(row.values);
     if (!found) return;
     violate(row.event, moment,
-            fmt::format("attention of query {} over keys {}, in double", row.recorded.position, to_text(keys_)),
-            *found);
+            fmt::format("attention of query {} over keys {}, in double", row.recorded.position, keys_.text()), *found);
   }
 
   std::optional<std::string> beyond_bound(std::span<const float> values) const {
@@ -137,10 +138,12 @@ class NumericOracle final : public RuleChecker<NumericOracle, kInfo, Reads> {
   StreamRows streams_;
   OutputRows outputs_;
   AttentionOracle oracle_;
+  std::vector<float> sink_keys_;  ///< of the sinks that lie apart
+  std::vector<float> sink_values_;
   std::vector<float> query_;
   std::vector<double> expected_;
   std::vector<double> bound_;
-  Range keys_;
+  VisibleKeys keys_;
   std::uint64_t not_recomputable_ = 0;
 };
 

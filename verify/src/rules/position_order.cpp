@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 
 #include <cstdint>
+#include <optional>
 #include <string>
 
 namespace kvwitness::verify {
@@ -17,10 +18,13 @@ constexpr RuleInfo kInfo{
     .id = "position-order",
     .level = Level::must,
     .says =
-        "A window's runs ascend, adjoin and cover exactly the range asked for, and the rows in them are the ones of "
-        "their positions.",
+        "A window's runs ascend, adjoin and cover exactly the range asked for, its sinks before it, and the rows in "
+        "them "
+        "are the ones of their positions.",
+
     .formula =
-        "runs(w) = [a0, a1), [a1, a2), ... [an, b) with a0 = from, b = to; for each run: digest(rows) = sum over its "
+        "runs(w) = [0, s1), ... [sn, min(S, from)), [a0, a1), [a1, a2), ... [an, b) with a0 = from, b = to; for each "
+        "run: digest(rows) = sum over its "
         "positions p of digest(row given at p, p); the same for read and for state read back; after an eviction of [a, "
         "b) "
         "that renumbers, the row at p >= a is the one that lay at p + b - a; a range that is not held is not handed "
@@ -37,7 +41,8 @@ constexpr RuleInfo kInfo{
 class PositionOrder final : public RuleChecker<PositionOrder, kInfo, Reads> {
  public:
   void on(const trace::WindowOpened& opened, const Event& event, const Moment& moment) {
-    progress_ = {event.store, opened.view, {opened.from, opened.to}, opened.from, true};
+    const ViewModel* view = moment.model.view(opened.view);
+    begin(event.store, opened.view, {opened.from, opened.to}, view != nullptr ? view->sinks : Range{});
     const StoreModel* store = moment.model.store(event.store);
     if (store == nullptr || store->call.number == 0 || store->call.ended) return;
     const Range asked = asked_of(store->call, moment.model);
@@ -50,7 +55,7 @@ class PositionOrder final : public RuleChecker<PositionOrder, kInfo, Reads> {
     const ViewModel* view = moment.model.view(run.view);
     if (view == nullptr) return;
     const bool continues = progress_.is_open && progress_.view == run.view;
-    if (!continues) progress_ = {event.store, run.view, view->range, view->range.from, true};
+    if (!continues) begin(event.store, run.view, view->range, view->sinks);
     follow(run, event, moment);
     const Range range{run.first, run.first + run.count};
     if (run.count == 0 || range.to < range.from || view->stale_since) return;
@@ -74,8 +79,9 @@ class PositionOrder final : public RuleChecker<PositionOrder, kInfo, Reads> {
         state.reason == trace::DigestReason::compare_left || state.reason == trace::DigestReason::compare_right;
     const LayerModel* layer = moment.model.layer(event.store, event.sequence, event.layer);
     const Range range{state.from, state.to};
-    if (compares || layer == nullptr || range.empty() || range != layer->held()) return;  // ranges: resident-set
-    judge({event.store, event.sequence, event.layer, range, state.k_digest}, state.v_digest, event, moment);
+    if (compares || layer == nullptr || layer->rows() == 0 || range != layer->held()) return;  // ranges: resident-set
+    compare(layer->digests(), {event.store, event.sequence, event.layer, range, state.k_digest}, state.v_digest, event,
+            moment);
   }
 
   /// A survivor that was renumbered, digested as if it still lay where it was.
@@ -111,9 +117,17 @@ class PositionOrder final : public RuleChecker<PositionOrder, kInfo, Reads> {
     StoreIndex store = trace::kNoStore;
     ViewId view = 0;
     Range range;
+    Range sinks;  ///< in front of it, with a gap between them; empty where there is none
     std::uint64_t next = 0;
     bool is_open = false;
   };
+
+  void begin(StoreIndex store, ViewId view, Range range, Range sinks) noexcept {
+    progress_ = {store, view, range, {}, range.from, true};
+    if (sinks.empty()) return;
+    progress_.next = 0;
+    if (sinks.to < range.from) progress_.sinks = sinks;
+  }
 
   static Range asked_of(const CallModel& call, const Model& model) {
     const ViewModel* gathered =
@@ -123,14 +137,18 @@ class PositionOrder final : public RuleChecker<PositionOrder, kInfo, Reads> {
 
   void follow(const trace::WindowRun& run, const Event& event, const Moment& moment) {
     const std::uint64_t expected = progress_.next;
+    const Position up_to = expected < progress_.sinks.to ? progress_.sinks.to : progress_.range.to;
     progress_.next = std::uint64_t{run.first} + run.count;
-    if (run.first == expected && run.count > 0 && progress_.next <= progress_.range.to) return;
+    const bool is_right = run.first == expected && run.count > 0 && progress_.next <= up_to;
+    const std::uint64_t end = progress_.next;
+    if (progress_.next == progress_.sinks.to) progress_.next = progress_.range.from;
+    if (is_right) return;
     const std::string_view how = run.count == 0          ? " is empty"
                                  : run.first < expected  ? " tells positions again"
                                  : run.first == expected ? " goes on past the window"
                                                          : " leaves positions out";
-    violate(event, moment, fmt::format("a run from position {} within {}", expected, to_text(progress_.range)),
-            fmt::format("run [{}, {}){}", run.first, progress_.next, how));
+    violate(event, moment, fmt::format("a run from position {} up to {} at most", expected, up_to),
+            fmt::format("run [{}, {}){}", run.first, end, how));
   }
 
   void judge_survivor(Position was_at, std::uint64_t k_digest, std::uint64_t v_digest, const Event& event,
@@ -148,11 +166,14 @@ class PositionOrder final : public RuleChecker<PositionOrder, kInfo, Reads> {
   }
 
   void judge(const FoundRows& found, std::uint64_t v_digest, const Event& event, const Moment& moment) {
-    const StoreModel* store = moment.model.store(found.store);
     const LayerModel* layer = moment.model.layer(found.store, found.sequence, found.layer);
-    const bool is_held = layer != nullptr && found.range.from >= layer->start() && found.range.to <= layer->end();
-    if (!is_held) return;  // handed out against the law: told above
-    const auto given = layer->digests(found.range);
+    if (layer == nullptr || !layer->holds(found.range)) return;  // handed out against the law: told above
+    compare(layer->digests(found.range), found, v_digest, event, moment);
+  }
+
+  void compare(const std::optional<LayerModel::Digests>& given, const FoundRows& found, std::uint64_t v_digest,
+               const Event& event, const Moment& moment) {
+    const StoreModel* store = moment.model.store(found.store);
     if (!given || found.k_digest == 0 || v_digest == 0 || !keeps_rows_as_given(*store, found.layer)) {
       ++not_given_;
       return;
@@ -161,7 +182,13 @@ class PositionOrder final : public RuleChecker<PositionOrder, kInfo, Reads> {
     if (given->k == found.k_digest && given->v == v_digest) return;
     violate(event, moment, fmt::format("the rows of {}: k {:#x}, v {:#x}", to_text(found.range), given->k, given->v),
             fmt::format("{}: k {:#x}, v {:#x}", explain(found, given->k, moment), found.k_digest, v_digest),
-            layer->find(found.range.to - 1)->epoch);
+            newest_epoch(found, moment.model));
+  }
+
+  static std::uint64_t newest_epoch(const FoundRows& found, const Model& model) {
+    const LayerModel* layer = model.layer(found.store, found.sequence, found.layer);
+    const ModelRow* newest = found.range.empty() ? layer->find(0) : layer->find(found.range.to - 1);
+    return newest->epoch;
   }
 
   /// The search is for the violations that are shown.

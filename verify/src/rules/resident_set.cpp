@@ -23,8 +23,10 @@ constexpr RuleInfo kInfo{
         "After each append, edit and refusal every layer holds exactly the positions that the list model holds, and "
         "all of them can be read at once.",
     .formula =
-        "after append: end(l) = T, window_start(l) = max(T - C, what was evicted) for each layer l; after truncate, "
-        "evict, clear and at the end: [from, to) and digests of all rows = the list model's; held told by a "
+        "after append: end(l) = T, window_start(l) = max(T - C, what was evicted) for each layer l (with S sinks: T - "
+        "C "
+        "+ S, once T > C); after truncate, evict, clear and at the end: [from, to) and digests of all rows, sinks "
+        "included, = the list model's; held told by a "
         "refusal = held; an edit or append that is not legal is not done; [a, b) within held => not refused as "
         "future or evicted",
     .witness = "an append, a refusal that tells what is held, or a state read back",
@@ -127,7 +129,7 @@ class ResidentSet final : public RuleChecker<ResidentSet, kInfo, Reads> {
     const LayerModel* rows = moment.model.layer(event.store, event.sequence, event.layer);
     if (!is_of_range || !says_missing || rows == nullptr || refused.asked_from > refused.asked_to) return;
     meet();
-    if (refused.asked_from < rows->start() || refused.asked_to > rows->end()) return;
+    if (!rows->holds({refused.asked_from, refused.asked_to})) return;
     violate(event, moment,
             fmt::format("{} can be read, for {}", to_text(Range{refused.asked_from, refused.asked_to}),
                         held_text(event, moment)),
@@ -157,12 +159,12 @@ class ResidentSet final : public RuleChecker<ResidentSet, kInfo, Reads> {
               fmt::format("the store holds {}", to_text(found)));
       return;
     }
-    const auto digests = layer.digests(found);
+    const auto digests = layer.digests();
     const bool compares =
         state.reason == trace::DigestReason::compare_left || state.reason == trace::DigestReason::compare_right;
     const bool is_told = digests && state.k_digest != 0 && state.v_digest != 0 &&
                          keeps_rows_as_given(*moment.model.store(event.store), event.layer);
-    if (found.empty() || (compares && !is_told)) return;
+    if (layer.rows() == 0 || (compares && !is_told)) return;
     if (!is_told) {
       ++not_told_;
     } else if (digests->k != state.k_digest || digests->v != state.v_digest) {
@@ -181,7 +183,7 @@ class ResidentSet final : public RuleChecker<ResidentSet, kInfo, Reads> {
       for (SequenceId sequence = 0; sequence < declared->created.sequences; ++sequence) {
         for (LayerIndex layer = 0; layer < declared->layers.size(); ++layer) {
           const LayerModel* rows = model.layer(store, sequence, layer);
-          const bool holds = rows != nullptr && !rows->held().empty();
+          const bool holds = rows != nullptr && rows->rows() != 0;
           missing += holds && !read_back_.contains(std::tuple(store, sequence, layer)) ? 1 : 0;
         }
       }

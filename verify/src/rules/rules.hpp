@@ -93,6 +93,7 @@ template <class C>
 [[nodiscard]] const Rule& adapter_priced_rule();
 [[nodiscard]] const Rule& bounded_memory_rule();
 [[nodiscard]] const Rule& different_output_rule();
+[[nodiscard]] const Rule& donor_reads_rule();
 [[nodiscard]] const Rule& event_grammar_rule();
 [[nodiscard]] const Rule& expected_outcome_rule();
 [[nodiscard]] const Rule& golden_sha256_rule();

@@ -1,5 +1,6 @@
 // What a store says of itself agrees with what was seen: with the calls, the rows given, the memory that windows name,
 // and its own earlier words.
+#include "held_after.hpp"
 #include "kvwitness/trace/event_table.hpp"
 #include "kvwitness/trace/names.hpp"
 #include "rules/rules.hpp"
@@ -8,6 +9,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <map>
 #include <unordered_map>
 #include <vector>
 
@@ -31,7 +33,8 @@ constexpr RuleInfo kInfo{
         "reported numbers add up.",
     .formula =
         "union(Append.[first, first + count)) = [T, T + n), slot < C, in a ring slot = first mod C, k_digest = "
-        "sum(RowDigests); held_from = start'; union(Overwrite) = [start, start'); Truncate, Evict, Clear.freed = "
+        "sum(RowDigests); held_from = start'; union(Overwrite) = [max(start, S), start'); Truncate, Evict, Clear.freed "
+        "= "
         "positions lost; WindowRun.slot = claimed slot, offset = base + slot * stride; "
         "TensorRecorded.digest = AttentionStep.out_digest of its query; Reported = recomputed",
     .witness = "an append, an edit, a window or a report",
@@ -70,7 +73,7 @@ class TraceTruth final : public RuleChecker<TraceTruth, kInfo, Reads> {
     if (rows == nullptr) return;
     call_.before = rows->held();
     call_.next = rows->end();
-    call_.next_lost = rows->start();
+    call_.next_lost = std::max(rows->start(), rows->sinks_max());
     call_.after = moment.model.held_after(event.store, event.sequence, event.layer);
   }
 
@@ -136,6 +139,7 @@ class TraceTruth final : public RuleChecker<TraceTruth, kInfo, Reads> {
   void check_freed(std::uint32_t freed, const Event& event, const Moment& moment);
   void check_run_slots(const trace::WindowRun& run, const LayerModel& rows, const Event& event, const Moment& moment);
   void check_offset(const trace::WindowRun& run, const StoreModel& store, const Event& event, const Moment& moment);
+  void check_uniform(const trace::Reported& reported, const Event& event, const Moment& moment);
   void check_declared(const trace::RegionMeasured& region, const Event& event, const Moment& moment);
 
   std::vector<Attended> attended_;
@@ -143,6 +147,7 @@ class TraceTruth final : public RuleChecker<TraceTruth, kInfo, Reads> {
   std::vector<std::pair<trace::Append, std::uint64_t>> pieces_;  ///< of the append under way, with event numbers
   std::unordered_map<std::uint64_t, OffsetLaw> offsets_;         ///< by store, sequence and layer
   std::vector<std::uint64_t> reserved_;                          ///< by store: bytes of declared storages
+  std::map<StoreIndex, std::uint64_t> uniform_rows_;             ///< by store, as reported
   std::uint64_t not_given_ = 0;                                  ///< appends without digests
 };
 
@@ -192,7 +197,7 @@ void TraceTruth::on(const trace::Overwrite& overwrite, const Event& event, const
   }
   const bool is_ring = store->can(trace::Capability::ring);
   if (is_ring)
-    expect_equal("overwritten by position", std::uint64_t{overwrite.first} + store->layers[event.layer].capacity,
+    expect_equal("overwritten by position", std::uint64_t{overwrite.first} + store->ring_slots(event.layer),
                  overwrite.by, event, moment);
 }
 
@@ -215,7 +220,7 @@ void TraceTruth::check_digests(const LayerModel& rows, const Event& event, const
   for (const auto& [piece, number] : pieces_) {
     const Range range{piece.first, piece.first + std::min(piece.count, trace::kNoPosition - piece.first)};
     const auto given = rows.digests(range);
-    if (range.from < rows.start() || range.to > rows.end()) continue;  // told by the other checks
+    if (!rows.holds(range)) continue;  // told by the other checks
     is_given = is_given && given && piece.k_digest != 0 && piece.v_digest != 0;
     if (!given || piece.k_digest == 0 || piece.v_digest == 0) continue;
     if (given->k == piece.k_digest && given->v == piece.v_digest) continue;
@@ -262,8 +267,8 @@ void TraceTruth::check_freed(std::uint32_t freed, const Event& event, const Mome
   for (LayerIndex layer = 0; layer < store->layers.size(); ++layer) {
     const LayerModel* rows = moment.model.layer(event.store, event.sequence, layer);
     if (rows == nullptr) return;
-    widest =
-        std::max(widest, rows->held().count() - moment.model.held_after(event.store, event.sequence, layer).count());
+    const Range after = moment.model.held_after(event.store, event.sequence, layer);
+    widest = std::max(widest, rows->rows() - rows_of(store->layers[layer], after));
   }
   expect_equal("freed", widest, freed, event, moment);
 }
@@ -317,13 +322,13 @@ void TraceTruth::on(const trace::WindowRun& run, const Event& event, const Momen
 void TraceTruth::check_run_slots(const trace::WindowRun& run, const LayerModel& rows, const Event& event,
                                  const Moment& moment) {
   const std::uint64_t end = std::min<std::uint64_t>(std::uint64_t{run.first} + run.count, rows.end());
-  for (std::uint64_t p = std::max(run.first, rows.start()); p < end; ++p) {
-    const ModelRow& row = *rows.find(static_cast<Position>(p));
+  for (std::uint64_t p = run.first; p < end; ++p) {
+    const ModelRow* row = rows.find(static_cast<Position>(p));
     const std::uint64_t slot = run.slot + (p - run.first);
-    const bool agrees = run.slot != trace::kNoSlot && row.slot == slot;
-    if (row.slot == trace::kNoSlot || agrees) continue;
-    return violate(event, moment, fmt::format("position {} in slot {}, where it was written", p, row.slot),
-                   run.slot == trace::kNoSlot ? "no slot" : fmt::format("slot {}", slot), row.epoch);
+    const bool agrees = run.slot != trace::kNoSlot && row != nullptr && row->slot == slot;
+    if (row == nullptr || row->slot == trace::kNoSlot || agrees) continue;
+    return violate(event, moment, fmt::format("position {} in slot {}, where it was written", p, row->slot),
+                   run.slot == trace::kNoSlot ? "no slot" : fmt::format("slot {}", slot), row->epoch);
   }
 }
 
@@ -370,6 +375,7 @@ void TraceTruth::on(const trace::Reported& reported, const Event& event, const M
   static const trace::NameHash reserved_bytes = trace::hash_name("reserved-bytes");
   static const trace::NameHash used_bytes = trace::hash_name("used-bytes");
   static const trace::NameHash resident_positions = trace::hash_name("resident-positions");
+  check_uniform(reported, event, moment);
   const StoreModel* store = moment.model.store(event.store);
   if (store == nullptr || !store->tracked) return;
   if (reported.what == reserved_bytes) {
@@ -382,7 +388,8 @@ void TraceTruth::on(const trace::Reported& reported, const Event& event, const M
   std::uint64_t positions = 0;
   for (SequenceId sequence = 0; sequence < store->created.sequences; ++sequence) {
     for (LayerIndex layer = 0; layer < store->layers.size(); ++layer) {
-      const std::uint64_t rows = moment.model.layer(event.store, sequence, layer)->held().count();
+      if (store->is_reader(layer)) continue;
+      const std::uint64_t rows = moment.model.layer(event.store, sequence, layer)->rows();
       positions += rows;
       bytes += rows * bytes_of_row(*store, layer);
     }
@@ -390,6 +397,27 @@ void TraceTruth::on(const trace::Reported& reported, const Event& event, const M
   const bool is_bytes = reported.what == used_bytes;
   expect_equal(is_bytes ? "used bytes" : "resident positions", is_bytes ? bytes : positions, reported.value, event,
                moment);
+}
+
+/// What a uniform cache would take follows from the longest sequence that it is said to be for.
+void TraceTruth::check_uniform(const trace::Reported& reported, const Event& event, const Moment& moment) {
+  static const trace::NameHash uniform_rows = trace::hash_name("uniform-rows");
+  static const trace::NameHash uniform_bytes = trace::hash_name("uniform-bytes");
+  const StoreModel* store = moment.model.store(event.store);
+  if (store == nullptr) return;
+  if (reported.what == uniform_rows) {
+    meet();
+    uniform_rows_[event.store] = reported.value;
+    std::uint64_t widest = 0;
+    for (const trace::LayerDeclared& layer : store->layers) widest = std::max<std::uint64_t>(widest, layer.capacity);
+    expect(reported.value >= widest, "uniform rows for the widest layer, of", widest, reported.value, event, moment);
+  } else if (reported.what == uniform_bytes) {
+    meet();
+    std::uint64_t row = 0;
+    for (const trace::LayerFormat& format : store->formats) row += format.k_row_bytes + format.v_row_bytes;
+    expect_equal("uniform bytes", row * uniform_rows_[event.store] * store->created.sequences, reported.value, event,
+                 moment);
+  }
 }
 
 void TraceTruth::on(const trace::AttentionStep& step, const Event& event, const Moment& /*moment*/) {

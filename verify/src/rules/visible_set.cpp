@@ -8,6 +8,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <cstddef>
 #include <optional>
@@ -27,8 +28,8 @@ constexpr RuleInfo kInfo{
         "Seen from outside, through keys that are all equal, an output is the mean of the values of exactly the keys "
         "that its query may see.",
     .formula =
-        "all k_p equal => out(q) = mean of v_p over {p resident: q - W + 1 <= p <= q}, per kv head, within the "
-        "rounding of f32",
+        "all k_p equal => out(q) = mean of v_p over {p resident: p <= q, and q - W + 1 <= p or p < S}, per kv head, "
+        "within the rounding of f32",
     .witness =
         "an output whose values were told and whose window holds rows of one indicator stream (or one random stream "
         "of equal keys) only",
@@ -59,18 +60,20 @@ class VisibleSet final : public RuleChecker<VisibleSet, kInfo, Reads> {
     const std::optional<OutputRow> row = outputs_.on(values);
     const std::optional<OutputLayer> layer = row ? layer_of(*row, moment.model) : std::nullopt;
     if (!layer) return;
-    const Range lawful = lawful_keys(layer->declared, layer->rows, row->call, row->recorded.position);
-    const trace::StreamSpec* stream = common_stream(layer->rows, lawful);
+    const VisibleKeys lawful = lawful_keys(layer->declared, layer->rows, row->call, row->recorded.position);
+    const trace::StreamSpec* stream = common_stream(layer->rows, lawful.window);
+    if (stream != nullptr && !lawful.sinks.empty() && common_stream(layer->rows, lawful.sinks) != stream) return;
     if (stream == nullptr || layer->declared.rope != 0) return;  // equal keys are no longer equal once rotated
     const RowsWanted wanted{row->event.store, row->event.sequence, row->event.layer, trace::Plane::v,
                             layer->shape.kv_elements()};
-    const auto v = streams_.rows(layer->rows, wanted, lawful);
-    if (!v) return;
+    const auto v = streams_.rows(layer->rows, wanted, lawful.window);
+    sinks_.clear();
+    if (!v || !streams_.append_rows(layer->rows, wanted, lawful.sinks, sinks_)) return;
     meet();
     take_mean(layer->shape, *v);
     const std::optional<std::size_t> wrong = first_wrong(row->values);
     if (!wrong) return;
-    violate(row->event, moment, fmt::format("query {} sees keys {}", row->recorded.position, to_text(lawful)),
+    violate(row->event, moment, fmt::format("query {} sees keys {}", row->recorded.position, lawful.text()),
             fmt::format("it saw {} (element {}: {:.9g} instead of {:.9g})", seen(*row, *layer, *stream, lawful), *wrong,
                         row->values[*wrong], mean_[*wrong]));
   }
@@ -93,8 +96,8 @@ class VisibleSet final : public RuleChecker<VisibleSet, kInfo, Reads> {
     query_.assign(shape.q_elements(), 0.0F);
     mean_.resize(query_.size());
     bound_.resize(query_.size());
-    const OracleKeys keys{v, v};
-    oracle_.attend(shape, query_, std::span(&keys, 1), mean_, bound_);
+    const std::array<OracleKeys, 2> keys{OracleKeys{sinks_, sinks_}, OracleKeys{v, v}};
+    oracle_.attend(shape, query_, keys, mean_, bound_);
   }
 
   std::optional<std::size_t> first_wrong(std::span<const float> values) const {
@@ -106,8 +109,8 @@ class VisibleSet final : public RuleChecker<VisibleSet, kInfo, Reads> {
 
   /// Also rows that were lost are tried, and such as the query is too early for.
   std::string seen(const OutputRow& row, const OutputLayer& layer, const trace::StreamSpec& stream,
-                   Range lawful) const {
-    if (shown().size() == kViolationsKept) return "other keys";
+                   const VisibleKeys& lawful) const {
+    if (shown().size() == kViolationsKept || !lawful.sinks.empty()) return "other keys";
     const Position start = layer.rows.start();
     const std::uint32_t oldest = layer.rows.find(start)->ordinal;
     const Position lost = std::min({layer.declared.capacity, start, oldest});
@@ -122,12 +125,13 @@ class VisibleSet final : public RuleChecker<VisibleSet, kInfo, Reads> {
                       std::span(v).subspan((p - tried.from) * elements, elements));
     }
     return seen_keys({row.values, layer.shape.q_heads / layer.shape.kv_heads, layer.shape.head_dim, tried.from, v,
-                      lawful, std::min<std::uint32_t>(layer.declared.capacity, kSeenKeysMax)});
+                      lawful.window, std::min<std::uint32_t>(layer.declared.capacity, kSeenKeysMax)});
   }
 
   StreamRows streams_;
   OutputRows outputs_;
   AttentionOracle oracle_;
+  std::vector<float> sinks_;  ///< V rows of the sinks that lie apart
   std::vector<float> query_;
   std::vector<double> mean_;
   std::vector<double> bound_;

@@ -4,6 +4,7 @@
 
 #include <fmt/format.h>
 
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <optional>
@@ -21,8 +22,10 @@ constexpr RuleInfo kInfo{
     .level = Level::must,
     .says = "Each query visits exactly the keys of its own layer's window, in decode and row by row in a chunk.",
     .formula =
-        "visited(q) = {p resident: q - W + 1 <= p <= q}, W of the layer (absent: all p <= q; W = C where a layer "
-        "slides without one); over a view held by the script, the keys of that window which lie in the view; each "
+        "visited(q) = {p resident: q - W + 1 <= p <= q, or p < S and p <= q}, W, S of the layer (absent: all p <= q; W "
+        "= "
+        "C - S where a layer slides without one), told piece by piece where it has a gap; over a view held by the "
+        "script, the keys of that window which lie in the view; each "
         "query of an attend once; rows read <= rows of the view",
     .witness = "an attention step of a declared layer",
     .faults =
@@ -61,10 +64,7 @@ class WindowExact final : public RuleChecker<WindowExact, kInfo, Reads> {
   void on(const trace::AttentionRun& run, const Event& event, const Moment& /*moment*/) {
     if (!told_ || told_->step.query != run.query || told_->event.store != event.store) return;
     const std::uint64_t end = std::uint64_t{run.first} + run.count;
-    told_->ascends = told_->ascends && run.count > 0 && run.first >= told_->end &&
-                     (told_->pieces > 0 || run.first == told_->step.first_key);
-    told_->end = end;
-    told_->keys += run.count;
+    if (end <= trace::kNoPosition) told_->add({run.first, static_cast<Position>(end)});
     ++told_->pieces;
     if (told_->text.size() < kTextMax) told_->text += fmt::format(" [{}, {})", run.first, end);
   }
@@ -85,12 +85,25 @@ class WindowExact final : public RuleChecker<WindowExact, kInfo, Reads> {
   struct Told {
     Event event;
     trace::AttentionStep step{};
-    Range lawful;
+    VisibleKeys lawful;
     std::string text;
-    std::uint64_t keys = 0;  ///< of the pieces
-    std::uint64_t end = 0;
-    bool ascends = true;
+    std::array<Range, 2> keys{};  ///< of the pieces, those that adjoin put together
+    std::size_t ranges = 0;       ///< beyond two: more than a lawful mask has
     std::uint32_t pieces = 0;
+
+    void add(Range piece) noexcept {
+      const bool adjoins = ranges > 0 && ranges <= keys.size() && keys[ranges - 1].to == piece.from;
+      if (adjoins) {
+        keys[ranges - 1].to = piece.to;
+        return;
+      }
+      if (ranges < keys.size()) keys[ranges] = piece;
+      ++ranges;
+    }
+    [[nodiscard]] bool pieces_are_lawful() const noexcept {
+      if (lawful.sinks.empty()) return ranges == 1 && keys[0] == lawful.window;
+      return ranges == 2 && keys[0] == lawful.sinks && keys[1] == lawful.window;
+    }
   };
 
   void judge_query(const trace::AttentionStep& step, const AttendCall& call, const Event& event, const Moment& moment) {
@@ -110,9 +123,8 @@ class WindowExact final : public RuleChecker<WindowExact, kInfo, Reads> {
               view == nullptr
                   ? fmt::format("view {}, which is not open", step.view)
                   : fmt::format("view {} of sequence {}, layer {}", step.view, view->sequence, view->layer));
-    } else if (step.rows_read > view->range.count() || step.rows_read < step.visited) {
-      violate(event, moment,
-              fmt::format("rows read: the {} visited to the {} of the view", step.visited, view->range.count()),
+    } else if (step.rows_read > view->rows() || step.rows_read < step.visited) {
+      violate(event, moment, fmt::format("rows read: the {} visited to the {} of the view", step.visited, view->rows()),
               fmt::format("{} rows read", step.rows_read));
     }
   }
@@ -123,17 +135,19 @@ class WindowExact final : public RuleChecker<WindowExact, kInfo, Reads> {
     const trace::AttentionStep& step = told.step;
     const bool is_lawful =
         step.visited == told.lawful.count() &&
-        (told.lawful.empty() || (step.first_key == told.lawful.from && step.last_key == told.lawful.to - 1));
+        (told.lawful.empty() || (step.first_key == told.lawful.first() && step.last_key == told.lawful.window.to - 1));
     if (!is_lawful) {
       violate(told.event, moment, expected_text(told), observed_text(told));
-    } else if (told.pieces != 0 && !(told.ascends && told.keys == step.visited && told.end == told.lawful.to)) {
+    } else if (told.pieces == 0 && !told.lawful.sinks.empty()) {
+      violate(told.event, moment, expected_text(told), "a mask with a gap whose pieces are not told");
+    } else if (told.pieces != 0 && !told.pieces_are_lawful()) {
       violate(told.event, moment, expected_text(told), "pieces of the mask tell other keys:" + told.text);
     }
   }
 
   static std::string expected_text(const Told& told) {
     return fmt::format("query {} sees {}", told.step.query,
-                       told.lawful.empty() ? "no key" : "keys " + to_text(told.lawful));
+                       told.lawful.empty() ? "no key" : "keys " + told.lawful.text());
   }
 
   static std::string observed_text(const Told& told) {

@@ -12,7 +12,8 @@ namespace kvwitness::core {
 
 struct TwoPass;
 
-/// Queries [count][q_heads * head_dim] at positions first, first+1, ...; each sees [window_low(window, p), p].
+/// Queries [count][q_heads * head_dim] at positions first, first+1, ...; each sees [window_low(window, p), p], and the
+/// sinks that come before.
 struct AttentionInput {
   std::span<const float> q;
   Position first_query = 0;
@@ -23,6 +24,7 @@ struct AttentionInput {
   std::uint32_t head_dim = 1;
   float score_scale = 1;
   float softcap = 0;                  ///< cap * tanh(s / cap) where above 0
+  std::uint32_t sinks = 0;            ///< positions below it are seen besides the window
   const TwoPass* two_pass = nullptr;  ///< asks a path for the golden arithmetic (decoder/golden_attention.hpp)
   /// [2][kv_heads * head_dim] scratch that rows are decoded into; where runs are coded. TracedStore gives its own.
   std::span<float> row_room{};
@@ -33,12 +35,16 @@ struct AttentionInput {
 [[nodiscard]] const float* k_values(const AttentionInput& input, const Run& run, std::uint32_t i) noexcept;
 [[nodiscard]] const float* v_values(const AttentionInput& input, const Run& run, std::uint32_t i) noexcept;
 
-/// The keys that one query row visited: [first_key, last_key], as the kernel walked them.
+/// The keys that one query row visited: [first_key, last_key] without the gap, as the kernel walked them.
 struct Visited {
   Position first_key = trace::kNoPosition;
   Position last_key = trace::kNoPosition;
   std::uint32_t visited = 0;    ///< keys that took part
   std::uint32_t rows_read = 0;  ///< rows whose memory was touched
+  Range gap{};                  ///< positions between sinks and window; empty where nothing is left out
+
+  /// Notes keys [first, end), which lie behind those noted so far.
+  void add(Position first, Position end) noexcept;
 };
 
 /// Per-key online softmax (Milakov, Gimelshein, arXiv:1805.02867) over a run list, accumulating in the caller's row.

@@ -33,7 +33,15 @@ struct LayerGeometry {
   /// Keys come rotated to their positions, and a store that renumbers rotates survivors anew. Absent: keys carry no
   /// rotation, and simply move.
   std::optional<RopeConfig> rope{};
+  /// First positions, which are kept for ever and seen besides the window (StreamingLLM, arXiv:2309.17453). They take
+  /// slots of the capacity; a layer that slides overwrites only what lies behind them.
+  std::uint32_t sinks = 0;
+  /// Layer before this one whose rows it reads; it has none of its own (Gemma 3n). Both have the same kv heads,
+  /// capacity, window, sinks and rope.
+  std::optional<LayerIndex> donor{};
 
+  /// Slots behind the sinks.
+  [[nodiscard]] std::uint32_t ring_slots() const noexcept { return capacity - sinks; }
   [[nodiscard]] std::uint64_t kv_elements() const noexcept { return std::uint64_t{kv_heads} * head_dim; }
   [[nodiscard]] std::uint64_t q_elements() const noexcept { return std::uint64_t{q_heads} * head_dim; }
   /// kv head that a query head reads.
@@ -56,15 +64,28 @@ struct StoreConfig {
   RotatedCode v_rotated{};           ///< where v_type is rotated
   std::uint32_t recent = 0;          ///< newest rows, which stay f32
   std::uint32_t quantise_group = 1;  ///< rows that are coded together
+
+  /// Of stores that size their layers (layered_store.hpp): slots that a windowed layer has beyond its window, of the
+  /// `capacity` that the longest sequence needs. Absent: capacities are taken as they are.
+  std::optional<std::uint32_t> slack{};
 };
 
 /// Throws trace::Error naming the field ("layers[1].kv_heads: 3 does not divide q_heads 4") where a field is out of
 /// range or a product (row, layer, store bytes) does not fit into 63 bits.
 void validate(const StoreConfig& config);
 
-/// The window that a layer's queries have: the declared one. A sliding layer without one keeps no more than its
-/// capacity, so its queries see the newest `capacity` keys.
+/// The window that a layer's queries have, besides its sinks: the declared one. A sliding layer without one keeps no
+/// more than its slots behind the sinks, so its queries see as many of the newest keys.
 [[nodiscard]] WindowSize effective_window(const LayerGeometry& layer) noexcept;
+
+/// The layer whose rows `layer` reads: its donor, or itself.
+[[nodiscard]] inline LayerIndex owner_of(const StoreConfig& config, LayerIndex layer) noexcept {
+  return config.layers[layer].donor.value_or(layer);
+}
+/// Sinks that lie in front of a range that begins at `from`.
+[[nodiscard]] constexpr Range sinks_before(std::uint32_t sinks, Position from) noexcept {
+  return {0, from < sinks ? from : sinks};
+}
 
 /// How rows of a plane (k or v) are coded once they are.
 [[nodiscard]] RowCode row_code(const StoreConfig& config, Plane plane) noexcept;
@@ -88,7 +109,7 @@ void validate(const StoreConfig& config);
 [[nodiscard]] std::uint64_t v_row_bytes(const StoreConfig& config, LayerIndex layer) noexcept;
 
 /// Bytes that a plane of a layer (k, v or k_raw, which is as wide as k) takes over all sequences, laid out
-/// [sequence][slot][row].
+/// [sequence][slot][row]. 0 where the layer reads a donor's rows.
 [[nodiscard]] std::uint64_t plane_bytes(const StoreConfig& config, LayerIndex layer, Plane plane) noexcept;
 /// Byte offset of a row in that layout, in 64-bit arithmetic. Sequence and slot are in range.
 [[nodiscard]] std::uint64_t row_offset(const StoreConfig& config, LayerIndex layer, Plane plane, SequenceId sequence,

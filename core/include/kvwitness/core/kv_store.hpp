@@ -92,7 +92,8 @@ struct Copied {
   Declared declared;
 };
 
-/// Positions [window_start, end) that a layer of a sequence holds. `end` counts the tokens appended so far.
+/// Positions [window_start, end) that a layer of a sequence holds, besides its sinks [0, min(sinks, end)). `end` counts
+/// the tokens appended so far. While nothing was lost, window_start is 0; later it lies behind the sinks.
 struct Extent {
   Position window_start = 0;
   Position end = 0;
@@ -112,6 +113,9 @@ struct MemoryReport {
   std::uint64_t reserved_bytes = 0;      ///< sum of the storages
   std::uint64_t used_bytes = 0;          ///< of rows that are resident now
   std::uint64_t resident_positions = 0;  ///< over all sequences and layers
+  /// Of a store that sizes its layers: rows that a uniform cache would give each layer, and its bytes. 0: not told.
+  std::uint32_t uniform_rows = 0;
+  std::uint64_t uniform_bytes = 0;
 };
 
 /// What a store is; constant over its life.
@@ -124,8 +128,10 @@ struct StoreLayout {
 
 /// Ids, ranges and layers come from scripts and foreign code: every call refuses nonsense instead of asserting.
 ///
-/// A token is appended layer by layer, 0 .. L-1, the same count to each; a layer out of order, twice or skipped is
-/// refused `out_of_order`, and so is an edit between two layers of a token. A refusal changes nothing.
+/// A token is appended layer by layer, 0 .. L-1 without those that read a donor's rows, the same count to each; a layer
+/// out of order, twice or skipped is refused `out_of_order`, an append to a reader `unsupported`, and an edit between
+/// two layers of a token `out_of_order`. A reader's extent, windows and reads are its donor's. A refusal changes
+/// nothing.
 class KvStore {
  public:
   KvStore() = default;
@@ -142,11 +148,13 @@ class KvStore {
   /// store that renumbers is given rotated keys without their raw rows.
   virtual Outcome<Appended> append(SequenceId sequence, LayerIndex layer, const RowsIn& rows) = 0;
 
-  /// Rows [range.from, range.to) as runs in `scratch`. Refuses `evicted` below window_start, `future` past the end.
-  /// An empty range gives no run. The default copies through `read` into the scratch's rows.
+  /// Rows [range.from, range.to) as runs in `scratch`, those of the sinks that lie below the range before them. Refuses
+  /// `evicted` where the range is not held (below window_start and not within the sinks), `future` past the end. An
+  /// empty range gives no run. The default copies through `read` into the scratch's rows.
   virtual Outcome<Window> window(SequenceId sequence, LayerIndex layer, Range range, WindowScratch& scratch) const;
 
-  /// Copies rows out in the store's formats. Refuses as `window` does; `no_memory` where `out` is too small.
+  /// Copies the rows of the range out in the store's formats, without sinks in front of it. Refuses as `window` does;
+  /// `no_memory` where `out` is too small.
   virtual Outcome<Copied> read(SequenceId sequence, LayerIndex layer, Range range, const RowsOut& out) const = 0;
   /// Copies the keys before rotation, as `RowsIn::k_raw` gave them: count * kv_heads * head_dim values. The default,
   /// for stores that keep none: refused `unsupported`. Otherwise as `read`.
@@ -161,8 +169,9 @@ class KvStore {
   /// Takes back positions [to, end) in every layer. Legal iff every layer still holds what a query at `to` sees, and in
   /// f32 what must be f32 in a layer that ends at `to`; `evicted` otherwise, `future` where `to` is past the end.
   virtual Outcome<Edited> truncate(SequenceId sequence, Position to) = 0;
-  /// Evicts [range.from, range.to) in every layer that still holds it. Front eviction: range.from <= window_start. In a
-  /// store that renumbers, position p >= range.to becomes p - range.count() and the end goes down as far.
+  /// Evicts [range.from, range.to) in every layer that still holds it, its sinks excepted. Front eviction: range.from
+  /// <= window_start, or the end of the sinks. In a store that renumbers, position p >= range.to becomes p -
+  /// range.count() and the end goes down as far.
   virtual Outcome<Edited> evict(SequenceId sequence, Range range) = 0;
   /// Empties the sequence; afterwards it is as freshly built.
   virtual Outcome<Edited> clear(SequenceId sequence) = 0;
@@ -172,7 +181,9 @@ class KvStore {
 [[nodiscard]] trace::Refused refuse(trace::Operation operation, RefusalCode reason, Range asked = {},
                                     Extent held = {}) noexcept;
 
-/// Capacity that a chunk of `count` needs in a sliding layer once it is full (window keys + count - 1).
+/// Rows that a layer holds: those of [window_start, end) and the sinks in front of them.
+[[nodiscard]] std::uint64_t rows_held(const LayerGeometry& layer, Extent held) noexcept;
+/// Capacity that a chunk of `count` needs in a sliding layer once it is full (sinks + window keys + count - 1).
 [[nodiscard]] std::uint64_t chunk_capacity(const LayerGeometry& layer, std::uint32_t count) noexcept;
 /// Longest append that a correct ring or flat layer serves with `held` = what it holds now; 0: none.
 [[nodiscard]] std::uint32_t longest_append(const LayerGeometry& layer, Extent held) noexcept;

@@ -59,7 +59,7 @@ class TracedStore {
 
   /// Tokens of a layer that were accepted and not taken back, by the seam's own count; 0 where there is no such layer.
   [[nodiscard]] Position end(SequenceId sequence, LayerIndex layer) const noexcept {
-    return knows(sequence, layer) ? accepted_[std::size_t{sequence} * config().layers.size() + layer] : 0;
+    return knows(sequence, layer) ? accepted_[cell(sequence, layer)] : 0;
   }
 
   Outcome<Done> append(SequenceId sequence, LayerIndex layer, const RowsIn& rows, Source source = {});
@@ -94,7 +94,8 @@ class TracedStore {
   /// Reads all resident rows of a sequence back and tells their digest, layer by layer. At the end of a run a sequence
   /// that holds nothing is not told.
   void digest_state(SequenceId sequence, trace::DigestReason reason, std::uint32_t step = 0);
-  /// Tells the store's memory report as Reported events: "reserved-bytes", "used-bytes", "resident-positions".
+  /// Tells the store's memory report as Reported events: "reserved-bytes", "used-bytes", "resident-positions"; of a
+  /// store that sizes its layers "uniform-rows" and "uniform-bytes" too.
   void report_memory();
 
  private:
@@ -109,6 +110,8 @@ class TracedStore {
     trace::NameHash reserved_bytes = 0;
     trace::NameHash used_bytes = 0;
     trace::NameHash resident_positions = 0;
+    trace::NameHash uniform_rows = 0;
+    trace::NameHash uniform_bytes = 0;
   };
 
   void reserve_rooms();
@@ -155,6 +158,10 @@ class TracedStore {
   Outcome<Done> edit(Call& call, F&& body, T&& tell);
 
   [[nodiscard]] bool knows(SequenceId sequence, LayerIndex layer) const noexcept;
+  /// Where a layer's count is kept: a reader's is its donor's.
+  [[nodiscard]] std::size_t cell(SequenceId sequence, LayerIndex layer) const noexcept {
+    return std::size_t{sequence} * config().layers.size() + owner_of(config(), layer);
+  }
   [[nodiscard]] Position& accepted(SequenceId sequence, LayerIndex layer) noexcept;
   [[nodiscard]] Outcome<Extent> extent_or_refusal(SequenceId sequence, LayerIndex layer) const noexcept;
   void digest_layer(SequenceId sequence, LayerIndex layer, Extent held, trace::DigestReason reason, std::uint32_t step);
@@ -178,6 +185,7 @@ class TracedStore {
   void tell_runs(View& view);
   void tell_attention(const Call& call, bool gathered, trace::KernelKind kernel, std::span<const float> out,
                       std::size_t row);
+  void tell_mask(const Call& call, const trace::AttentionStep& step, Range gap);
 
   KvStore* store_;
   trace::Bus* bus_;

@@ -48,7 +48,7 @@ enum class RefusalCode : std::uint32_t {
 enum class ScopeKind : std::uint16_t { ambient = 0, model = 1, forward = 2 };
 enum class Origin : std::uint16_t { heap = 0, arena = 1, mapped = 2, store = 3 };
 enum class Evidence : std::uint32_t { observed = 0, declared = 1, unmeasured = 2 };
-enum class AdapterKind : std::uint32_t { gather_kv_window = 0, dequantize = 1, requantize = 2, relayout = 3, copy_read = 4 };
+enum class AdapterKind : std::uint32_t { gather_kv_window = 0, dequantize = 1, requantize = 2, relayout = 3, copy_read = 4, rotate = 5 };
 enum class DigestReason : std::uint32_t { after_refusal = 0, after_edit = 1, at_end = 2, compare_left = 3, compare_right = 4 };
 enum class KernelKind : std::uint32_t { other = 0, golden = 1, online = 2, blocked = 3, gathered = 4, black_box = 5 };
 enum class Unit : std::uint32_t { none = 0, bytes = 1, positions = 2, slots = 3, sequences = 4, ns = 5, tokens = 6, blocks = 7 };
@@ -71,9 +71,10 @@ enum class Capability : std::uint64_t {
   prefixes = 1ULL << 11,
   paged = 1ULL << 12,
   quantised = 1ULL << 13,
-  sinks = 1ULL << 14,
+  sinks = 1ULL << 14,         ///< layers may keep their first positions for ever
   attend = 1ULL << 15,        ///< brings its own attention
   renumbers = 1ULL << 16,     ///< what lay behind an evicted range gets new positions, so that none is missing
+  donors = 1ULL << 17,        ///< a layer may read another one's rows
 };
 
 // ---- run ------------------------------------------------------------------------------------------------------------
@@ -106,8 +107,13 @@ struct RegionMeasured { std::uint64_t allocations; std::uint64_t bytes; Operatio
 
 // ---- what a store is ------------------------------------------------------------------------------------------------
 struct StoreCreated { NameHash name; NameHash kind; std::uint64_t capabilities; std::uint32_t layers; std::uint32_t sequences; std::uint64_t reserved; };
-/// `window` is 0 where `limited` is 0 (full causal). `sliding`: overwrites the oldest when full. `rope`: keys lie rotated
-/// to their positions.
+/// How the keys of a layer are rotated.
+enum class KeyRotation : std::uint32_t {
+  none = 0,
+  positions = 1,  ///< they lie rotated to their positions
+  ranks = 2,      ///< they lie as given, and each window hands them out rotated to their ranks in it
+};
+/// `window` is 0 where `limited` is 0 (full causal). `sliding`: overwrites the oldest when full. `rope`: a KeyRotation.
 struct LayerDeclared { std::uint32_t capacity; std::uint32_t window; std::uint32_t limited; std::uint32_t sinks; std::uint32_t q_heads; std::uint32_t kv_heads; std::uint32_t head_dim; std::uint32_t block; std::uint32_t sliding; std::uint32_t rope; };
 /// `donor`: the layer whose rows this one reads; its own index when it has rows of its own. `rope_theta` of a layer with
 /// rope: pair j of a head, its elements (j, j + head_dim / 2), lies rotated by position * rope_theta^(-2j / head_dim);

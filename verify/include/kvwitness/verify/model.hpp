@@ -8,6 +8,7 @@
 
 #include "kvwitness/trace/event.hpp"
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -38,13 +39,27 @@ struct ModelRow {
   Slot slot = trace::kNoSlot;  ///< claimed by the store
 };
 
-/// Rows of one layer of one sequence: contiguous positions [start, end). Digests of a range cost O(1): sums from the
-/// first row on are kept beside the rows.
+/// Rows of one layer of one sequence: contiguous positions [start, end), and the sinks in front of them once start has
+/// left them behind. Digests of a range cost O(1), of sinks O(sinks): sums from the first row on are kept beside the
+/// rows.
 class LayerModel {
  public:
+  LayerModel() = default;
+  /// `sinks`: first positions that the layer keeps for ever.
+  explicit LayerModel(std::uint32_t sinks) : sinks_max_(sinks) {}
+
   [[nodiscard]] Position start() const noexcept { return start_; }
   [[nodiscard]] Position end() const noexcept { return start_ + static_cast<Position>(count_); }
   [[nodiscard]] Range held() const noexcept { return {start(), end()}; }
+  /// Sinks that lie apart from [start, end): [0, n), n < start; empty while all that is held is in one piece.
+  [[nodiscard]] Range sinks() const noexcept { return {0, static_cast<Position>(sinks_.size())}; }
+  /// First positions that are kept for ever.
+  [[nodiscard]] std::uint32_t sinks_max() const noexcept { return sinks_max_; }
+  [[nodiscard]] std::uint32_t rows() const noexcept { return held().count() + sinks().count(); }
+  /// All of the range, which may be empty, is held: in [start, end], or among the sinks.
+  [[nodiscard]] bool holds(Range range) const noexcept {
+    return (range.from >= start() && range.to <= end()) || range.to <= sinks().to;
+  }
   /// Null where the position is not resident. Valid until the model's next event.
   [[nodiscard]] const ModelRow* find(Position position) const noexcept;
   /// First position that was not evicted on request; overwriting does not move it.
@@ -55,14 +70,16 @@ class LayerModel {
     std::uint64_t v = 0;
   };
   [[nodiscard]] std::optional<Digests> digests(Range range) const noexcept;
+  /// The same of all rows.
+  [[nodiscard]] std::optional<Digests> digests() const noexcept;
 
   /// Rows that fit without growing.
   [[nodiscard]] std::size_t room() const noexcept { return entries_.size(); }
 
   // What the model does with it.
   void append(const ModelRow& row);
-  void drop_below(Position position) noexcept;
-  void drop_from(Position position) noexcept;
+  void drop_below(Position position);  ///< but the sinks
+  void drop_from(Position position);
   void note_evicted(Position to) noexcept;
   void set_slot(Position position, Slot slot) noexcept;
   /// Takes `gone`, which it holds, out of the middle; rows behind it take the positions from gone.from on. `changed`
@@ -86,7 +103,11 @@ class LayerModel {
   }
   [[nodiscard]] Entry& entry(std::size_t i) noexcept { return entries_[(head_ + i) & (entries_.size() - 1)]; }
   void grow();
+  void keep_sinks_below(Position position);
+  void go_back_to_sinks(Position position);
 
+  std::uint32_t sinks_max_ = 0;
+  std::vector<ModelRow> sinks_;  ///< rows of [0, n), once start has left them
   Position start_ = 0;
   Position evicted_to_ = 0;
   std::size_t head_ = 0;
@@ -114,6 +135,7 @@ struct ViewModel {
   SequenceId sequence = 0;
   LayerIndex layer = 0;
   Range range;
+  Range sinks;               ///< handed out in front of it: [0, n), n <= range.from
   std::uint64_t opened = 0;  ///< event number
   bool copied = false;       ///< its rows lie in the reader's memory, not in the store's slots
   /// The view that it was gathered from, 0: none. A gathered view shares the fate of the rows that it was copied from,
@@ -126,6 +148,8 @@ struct ViewModel {
   std::optional<std::uint64_t> stale_since;
   bool edited = false;          ///< the sequence was truncated, evicted or cleared since
   std::uint32_t runs_told = 0;  ///< WindowRun events since it was opened or told again
+
+  [[nodiscard]] std::uint32_t rows() const noexcept { return range.count() + sinks.count(); }
 };
 
 /// What a correct store answers to a call.
@@ -181,6 +205,15 @@ struct StoreModel {
   [[nodiscard]] trace::WindowSize window(LayerIndex layer) const noexcept {
     return {layers[layer].window, layers[layer].limited != 0};
   }
+  /// The layer whose rows `layer` reads; itself where it has rows of its own.
+  [[nodiscard]] LayerIndex owner(LayerIndex layer) const noexcept {
+    return formats[layer].donor < layer ? static_cast<LayerIndex>(formats[layer].donor) : layer;
+  }
+  [[nodiscard]] bool is_reader(LayerIndex layer) const noexcept { return owner(layer) != layer; }
+  /// Slots behind a layer's sinks.
+  [[nodiscard]] std::uint32_t ring_slots(LayerIndex layer) const noexcept {
+    return layers[layer].capacity - std::min(layers[layer].sinks, layers[layer].capacity);
+  }
   /// Keys of the layer lie rotated to their positions, so that a row which is renumbered gets other bits.
   [[nodiscard]] bool rotates(LayerIndex layer) const noexcept { return layers[layer].rope != 0; }
 };
@@ -212,7 +245,8 @@ class Model {
   /// Null for a store that was not created, or that declares more than the model remembers.
   [[nodiscard]] const StoreModel* store(StoreIndex index) const noexcept;
   [[nodiscard]] std::size_t stores() const noexcept;
-  /// Never null for a declared layer and a sequence that a tracked store has; empty rows at first.
+  /// Never null for a declared layer and a sequence that a tracked store has; empty rows at first. Of a layer with a
+  /// donor: the donor's.
   [[nodiscard]] const LayerModel* layer(StoreIndex store, SequenceId sequence, LayerIndex layer) const noexcept;
   [[nodiscard]] TokenModel token(StoreIndex store, SequenceId sequence) const noexcept;
   /// What the layer holds when the call that is under way on the store is done (what it holds, if none is).
