@@ -74,6 +74,7 @@ class QueryRow {
     sight_ = {trace::window_low(input.window, position), position, std::max(input.sinks, extra.positional_sinks)};
   }
 
+  /// Of the cached keys; drafts are no rows of the store.
   [[nodiscard]] Visited visited() const noexcept {
     Visited told;
     for_visible(runs_, {}, sight_, [&](const Run& run, std::uint32_t row) {
@@ -147,8 +148,9 @@ void attend_golden(const AttentionInput& input, const GoldenAttention& extra, st
   for (std::uint32_t i = 0; i < input.count; ++i) {
     const QueryRow row(input, extra, runs, i);
     visited[i] = row.visited();
-    KVW_ASSERT(visited[i].visited <= scores.size());
-    row.attend(scores.first(visited[i].visited), out.subspan(i * width, width));
+    const std::size_t seen = visited[i].visited + row.visible_drafts();
+    KVW_ASSERT(seen <= scores.size());
+    row.attend(scores.first(seen), out.subspan(i * width, width));
   }
 }
 
