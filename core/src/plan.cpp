@@ -4,6 +4,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <limits>
 
 namespace kvwitness::core {
@@ -19,16 +20,19 @@ struct Block {
 };
 
 /// f16, bf16: IEEE 754 binary16 and its upper half of binary32. Source of q8_0 and q4_0: ggml's blocks of 32 values
-/// with one f16 scale.
-Block block_of(DType type) {
+/// with one f16 scale. rotated: an f32 scale a group, and another one for its residual.
+Block block_of(DType type, const RotatedCode& rotated = {}) {
   switch (type) {
     case DType::f32: return {1, 4, 0};
     case DType::f16:
     case DType::bf16: return {1, 2, 0};
     case DType::q8_0: return {32, 32 + 2, 2};
     case DType::q4_0: return {32, 16 + 2, 2};
-    case DType::none:
-    case DType::rotated: break;
+    case DType::rotated: {
+      const std::uint64_t scales = rotated.residual_bits == 0 ? 4 : 4 + 4;
+      return {rotated.group, scales + rotated.group / 8 * (rotated.bits + rotated.residual_bits), scales};
+    }
+    case DType::none: break;
   }
   throw trace::Error(fmt::format("no plan for rows of {}", trace::to_text(type)));
 }
@@ -70,6 +74,25 @@ class Planner {
     add_scratch(plan_.planes.back());
   }
 
+  /// One side, as codes and f32 rows beside them. Gathered, all of them are f32.
+  void add_coded(LayerIndex layer, Plane plane) {
+    const LayerGeometry& shape = config_->layers[layer];
+    const bool is_k = plane == Plane::k;
+    const Block block =
+        is_k ? block_of(config_->k_type, config_->k_rotated) : block_of(config_->v_type, config_->v_rotated);
+    const std::uint64_t elements = std::uint64_t{shape.kv_heads} * shape.head_dim;
+    const std::uint64_t beside =
+        std::min<std::uint64_t>(sum(config_->recent, config_->quantise_group - 1), shape.capacity);
+    const bool is_coded = config_->k_type != DType::f32 || config_->v_type != DType::f32;
+    const std::uint64_t slots = product(shape.capacity, config_->sequences);
+    const std::uint64_t f32_rows = is_coded ? product(beside, config_->sequences) : 0;
+    const std::uint64_t blocks = product(slots, elements / block.values);
+    const std::uint64_t bytes = sum(product(blocks, block.bytes), product(product(f32_rows, elements), 4));
+    plan_.planes.push_back({layer, plane, slots + f32_rows, bytes, product(blocks, block.scales)});
+    plan_.bytes = sum(plan_.bytes, bytes);
+    plan_.scratch_bytes = sum(plan_.scratch_bytes, product(product(shape.capacity, elements), 4));
+  }
+
   [[nodiscard]] StorePlan take() { return std::move(plan_); }
 
  private:
@@ -82,6 +105,15 @@ class Planner {
 StorePlan plan_slots(const StoreConfig& config) {
   Planner planner(config);
   for (LayerIndex layer = 0; layer < config.layers.size(); ++layer) planner.add_rows(layer);
+  return planner.take();
+}
+
+StorePlan plan_quantised(const StoreConfig& config) {
+  Planner planner(config);
+  for (LayerIndex layer = 0; layer < config.layers.size(); ++layer) {
+    planner.add_coded(layer, Plane::k);
+    planner.add_coded(layer, Plane::v);
+  }
   return planner.take();
 }
 

@@ -22,7 +22,6 @@ constexpr std::uint32_t kRunsMax = 4;
 const StoreConfig& checked(const StoreConfig& config) {
   validate(config);
   require_layers(config, "quantised", quantised_capabilities());
-  if (!is_coded(config)) throw trace::Error("k_type, v_type: f32 both; a quantised store codes one of them or both");
   return config;
 }
 
@@ -266,7 +265,8 @@ Outcome<Appended> QuantisedStore::append(SequenceId sequence, LayerIndex layer, 
   extents_.append(sequence, layer, rows.count);
   const std::size_t lost_pieces = cut_slots(place, lost, overwritten_);
   const std::size_t pieces = cut_slots(place, given, pieces_);
-  return Appended{std::span(pieces_).first(pieces), std::span(overwritten_).first(lost_pieces), {}, quantised};
+  const Range told = is_coded(config_) ? quantised : Range{};
+  return Appended{std::span(pieces_).first(pieces), std::span(overwritten_).first(lost_pieces), {}, told};
 }
 
 // ---- views ----------------------------------------------------------------------------------------------------------
@@ -342,6 +342,7 @@ std::uint32_t QuantisedStore::free_rows(SequenceId sequence, Range range) noexce
 
 /// Of a layer that is to end at `to`.
 bool QuantisedStore::holds_recent_rows(Place place, Position to) const noexcept {
+  if (!is_coded(config_)) return true;
   const Position first = std::max(coded_end(config_, to), extents_.extent(place.sequence, place.layer).window_start);
   return first >= std::min(to, memory(place).coded[place.sequence]);
 }
@@ -384,7 +385,7 @@ Outcome<Edited> QuantisedStore::clear(SequenceId sequence) {
 }  // namespace
 
 Position QuantisePolicy::border(const StoreConfig& config, Position end, std::uint32_t /*count*/) const noexcept {
-  return coded_end(config, end);
+  return is_coded(config) ? coded_end(config, end) : end;
 }
 
 void QuantisePolicy::encode(const StoreConfig& config, Plane plane, std::span<const float> row,

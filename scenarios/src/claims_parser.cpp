@@ -1,3 +1,4 @@
+#include "alike.hpp"
 #include "case_parser.hpp"
 #include "nearest.hpp"
 
@@ -96,6 +97,21 @@ void parse_golden(const Fields& rule, const std::set<std::string>& outputs, trac
   if (const auto rows = rule.find("rows")) request.all_rows = rows->choice({"last", "all"}) == 1;
 }
 
+/// The store that recorded an output, "STORE.LABEL".
+const StoreSpec& store_of(const std::string& output, const Case& made) {
+  const std::string name = output.substr(0, output.find('.'));
+  return *std::ranges::find(made.stores, name, &StoreSpec::name);
+}
+
+/// Outputs over rows that are coded in different ways are close, not equal.
+void require_alike(const Fields& rule, const trace::RuleRequest& request, const Case& made) {
+  const bool is_by_bits = request.rule == "same-output" && request.tolerance.by == trace::Comparison::bits;
+  if (!is_by_bits || request.left.empty()) return;
+  if (keep_rows_alike(store_of(request.left, made).config, store_of(request.right, made).config)) return;
+  const auto by = rule.find("by");
+  (by ? *by : rule.get("left")).fail("bits cannot agree where the stores code their rows in different ways");
+}
+
 trace::RuleRequest parse_rule(const Value& value, const std::set<std::string>& outputs,
                               const std::vector<std::string>& known_rules, const Case& made) {
   const Fields rule(value, rule_keys());
@@ -112,6 +128,7 @@ trace::RuleRequest parse_rule(const Value& value, const std::set<std::string>& o
   parse_golden(rule, outputs, request);
   parse_ordinals(rule, request);
   request.tolerance = parse_tolerance(rule, request.rule);
+  require_alike(rule, request, made);
   if (const auto margin = rule.find("margin")) {
     if (request.rule != "output-bound") margin->fail("only of output-bound");
     request.margin = bounded_number(*margin, 0, std::numeric_limits<float>::max());

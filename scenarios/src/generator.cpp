@@ -34,6 +34,23 @@ struct LayerChoice {
   return choice;
 }
 
+void choose_codes(Dice& dice, core::StoreConfig& config) {
+  using enum core::DType;
+  config.k_type = dice.pick({f32, f16, bf16, q8_0, q4_0, rotated});
+  config.v_type = dice.pick({f32, f16, bf16, q8_0, q4_0, rotated});
+  for (core::RotatedCode* code : {&config.k_rotated, &config.v_rotated}) {
+    code->bits = dice.pick({2U, 3U, 4U, 8U});
+    code->group = dice.pick({8U, 16U, 32U});
+    code->residual_bits = dice.pick({0U, 0U, 1U, 4U});
+    code->seed = dice.between(0, 1000);
+  }
+  // A block of q8_0 or q4_0 has 32 values.
+  for (core::LayerGeometry& layer : config.layers) layer.head_dim = 32;
+  if (!core::is_coded(config)) return;
+  config.recent = dice.pick({0U, 0U, 1U, 3U, 8U});
+  config.quantise_group = dice.pick({1U, 1U, 2U, 4U});
+}
+
 [[nodiscard]] core::StoreConfig choose_config(Dice& dice, std::uint64_t capabilities) {
   const auto can = [&](trace::Capability capability) {
     return (capabilities & static_cast<std::uint64_t>(capability)) != 0;
@@ -56,6 +73,7 @@ struct LayerChoice {
     if (rotates && !dice.one_in(4)) layer.rope.emplace();
     config.layers.push_back(layer);
   }
+  if (can(trace::Capability::quantised)) choose_codes(dice, config);
   return config;
 }
 
@@ -73,6 +91,20 @@ template <class Text>
   return fmt::format("[{}]", fmt::join(texts, ", "));
 }
 
+/// What a store says of its codes, after its other members.
+[[nodiscard]] std::string codes_text(const core::StoreConfig& config) {
+  if (!core::is_coded(config)) return {};
+  const auto side = [](std::string_view name, core::DType format, const core::RotatedCode& code) {
+    std::string text = fmt::format(R"(, "{}_type": "{}")", name, trace::to_text(format));
+    if (format == core::DType::rotated)
+      text += fmt::format(R"(, "{}_rotated": {{"bits": {}, "group": {}, "residual_bits": {}, "seed": {}}})", name,
+                          code.bits, code.group, code.residual_bits, code.seed);
+    return text;
+  };
+  return fmt::format(R"({}{}, "recent": {}, "quantise_group": {})", side("k", config.k_type, config.k_rotated),
+                     side("v", config.v_type, config.v_rotated), config.recent, config.quantise_group);
+}
+
 [[nodiscard]] std::string store_text(const core::StoreConfig& config) {
   const auto window = [](const core::LayerGeometry& layer) {
     return layer.window.limited ? std::to_string(layer.window.keys) : std::string("null");
@@ -84,9 +116,10 @@ template <class Text>
   };
   const bool rotates =
       std::ranges::any_of(config.layers, [](const core::LayerGeometry& layer) { return layer.rope.has_value(); });
-  return fmt::format(R"({{"kind": "@sut", "window": {}, "capacity": {}, "sliding": {}, "sequences": {}{}}})",
+  return fmt::format(R"({{"kind": "@sut", "window": {}, "capacity": {}, "sliding": {}, "sequences": {}{}{}}})",
                      per_layer(config, window), per_layer(config, capacity), per_layer(config, sliding),
-                     config.sequences, rotates ? fmt::format(R"(, "rope": {})", per_layer(config, rope)) : "");
+                     config.sequences, rotates ? fmt::format(R"(, "rope": {})", per_layer(config, rope)) : "",
+                     codes_text(config));
 }
 
 [[nodiscard]] std::string script_name(std::uint64_t seed, const GeneratorOptions& options) {
@@ -104,13 +137,13 @@ std::string random_script(std::uint64_t seed, const GeneratorOptions& options) {
       "// Random, from seed {:#x}: every call is {}.\n"
       "{{\n"
       "  \"version\": 1, \"id\": \"{}\", \"seed\": \"{:#x}\",\n"
-      "  \"model\": {{\"layers\": {}, \"q_heads\": 2, \"kv_heads\": 1, \"head_dim\": 4}},\n"
+      "  \"model\": {{\"layers\": {}, \"q_heads\": 2, \"kv_heads\": 1, \"head_dim\": {}}},\n"
       "  \"stores\": {{\"sut\": {}}},\n"
       "  \"stream\": {},\n"
       "  \"steps\": [\n    {}\n  ]\n"
       "}}\n",
       seed, options.with_refusals ? "legal, or says how it is refused" : "legal", script_name(seed, options), seed,
-      config.layers.size(), store_text(config), stream, fmt::join(steps, ",\n    "));
+      config.layers.size(), config.layers.front().head_dim, store_text(config), stream, fmt::join(steps, ",\n    "));
 }
 
 Case random_case(std::uint64_t seed, const GeneratorOptions& options) {

@@ -54,7 +54,24 @@ Position ListModel::deepest_truncate(SequenceId id) const noexcept {
     const std::uint32_t window = shape.window.limited ? shape.window.keys : shape.capacity;
     deepest = std::max(deepest, limited ? start + window - 1 : end(id));
   }
-  return std::min(deepest, end(id));
+  Position to = end(id);
+  while (to > deepest && has_in_full(id, to - 1)) --to;
+  return to;
+}
+
+Position ListModel::border(Position end) const noexcept {
+  Position codes = 0;
+  if (config_.k_type == core::DType::f32 && config_.v_type == core::DType::f32) return codes;
+  while (std::uint64_t{codes} + config_.quantise_group + config_.recent <= end) codes += config_.quantise_group;
+  return codes;
+}
+
+bool ListModel::has_in_full(SequenceId id, Position to) const noexcept {
+  const Position must_be_full = border(to);
+  const Position codes = border(end(id));
+  return std::ranges::all_of(sequence(id).layers, [&](const ListLayer& held) {
+    return std::max(must_be_full, held.start) >= std::min(to, codes);
+  });
 }
 
 Position ListModel::lowest_start(SequenceId id) const noexcept {
@@ -79,12 +96,14 @@ bool ListModel::holds(SequenceId id, LayerIndex index, trace::Range range) const
 void ListModel::append(SequenceId id, LayerIndex index, std::uint32_t count) {
   const core::LayerGeometry& shape = config_.layers[index];
   ListLayer& held = sequences_[id].layers[index];
+  const Position codes = border(held.end());
   for (std::uint32_t i = 0; i < count; ++i) {
     held.rows.push_back(next_row());
     if (held.rows.size() <= shape.capacity) continue;
     held.rows.erase(held.rows.begin());
     ++held.start;
   }
+  for (Position p = std::max(codes, held.start); p < border(held.end()); ++p) held.rows[p - held.start] = next_row();
 }
 
 void ListModel::append_all(SequenceId id, std::uint32_t count) {

@@ -77,6 +77,10 @@ class ListModel {
 
  private:
   [[nodiscard]] std::uint64_t next_row() noexcept { return ++rows_; }
+  /// Rows below it are codes in a layer that ends at `end`.
+  [[nodiscard]] trace::Position border(trace::Position end) const noexcept;
+  /// No row that must be f32 in a sequence that ends at `to` is a code now.
+  [[nodiscard]] bool has_in_full(trace::SequenceId id, trace::Position to) const noexcept;
 
   core::StoreConfig config_;
   ListSurvivors survivors_;

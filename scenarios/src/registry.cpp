@@ -2,6 +2,7 @@
 
 #include "kvwitness/core/compact_store.hpp"
 #include "kvwitness/core/flat_store.hpp"
+#include "kvwitness/core/quantised_store.hpp"
 #include "kvwitness/core/ring_store.hpp"
 #include "kvwitness/trace/error.hpp"
 
@@ -39,6 +40,9 @@ StoreRegistry product_stores() {
                             core::make_flat_store, core::plan_slots));
   registry.add(correct_kind("compact", "evicts any range; what lay behind it is renumbered",
                             core::compact_capabilities(), core::make_compact_store, core::plan_compact));
+  registry.add(correct_kind(
+      "quantised", "a ring of codes, the newest rows in f32", core::quantised_capabilities(),
+      [](const core::StoreConfig& config) { return core::make_quantised_store(config); }, core::plan_quantised));
   return registry;
 }
 

@@ -13,7 +13,9 @@ using Keys = const std::string_view[];
 constexpr Keys kScript = {"$schema", "version", "id",     "title",   "tags",  "requires", "params",  "seed",
                           "model",   "stores",  "stream", "streams", "steps", "expect",   "witness", "budgets"};
 constexpr Keys kModel = {"layers", "q_heads", "kv_heads", "head_dim", "score_scale", "softcap"};
-constexpr Keys kStore = {"kind", "capacity", "window", "sliding", "sequences", "rope"};
+constexpr Keys kStore = {"kind",   "capacity", "window",    "sliding",   "sequences", "rope",
+                         "k_type", "v_type",   "k_rotated", "v_rotated", "recent",    "quantise_group"};
+constexpr Keys kRotated = {"bits", "group", "residual_bits", "seed"};
 constexpr Keys kStream = {"kind", "shape", "salt", "seed", "model", "tokens", "greedy", "arithmetic"};
 constexpr Keys kDecoder = {"hidden",       "layers", "q_heads", "kv_heads",   "head_dim",
                            "intermediate", "vocab",  "seed",    "rope_theta", "checkpoint"};
@@ -65,9 +67,9 @@ constexpr OperationKeys kOperations[] = {
 };
 
 constexpr KeySet kSets[] = {
-    {"script", kScript},           {"model", kModel}, {"store", kStore},     {"stream", kStream},
-    {"expectation", kExpectation}, {"rule", kRule},   {"witness", kWitness}, {"budgets", kBudgets},
-    {"decoder", kDecoder}};
+    {"script", kScript},           {"model", kModel},    {"store", kStore},     {"stream", kStream},
+    {"expectation", kExpectation}, {"rule", kRule},      {"witness", kWitness}, {"budgets", kBudgets},
+    {"decoder", kDecoder},         {"rotated", kRotated}};
 
 }  // namespace
 
@@ -98,6 +100,10 @@ const KeySet& budget_keys() noexcept {
 
 const KeySet& decoder_keys() noexcept {
   return kSets[8];
+}
+
+const KeySet& rotated_keys() noexcept {
+  return kSets[9];
 }
 
 std::span<const OperationKeys> operation_keys() noexcept {

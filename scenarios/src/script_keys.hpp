@@ -25,7 +25,9 @@ struct OperationKeys {
 [[nodiscard]] const KeySet& store_keys() noexcept;
 [[nodiscard]] const KeySet& stream_keys() noexcept;
 [[nodiscard]] const KeySet& expectation_keys() noexcept;  ///< of {"refused": CODE}
-[[nodiscard]] const KeySet& decoder_keys() noexcept;      ///< of a decoder stream's model
+[[nodiscard]] const KeySet& decoder_keys() noexcept;
+/// Parameters of a rotated code.
+[[nodiscard]] const KeySet& rotated_keys() noexcept;  ///< of a decoder stream's model
 [[nodiscard]] const KeySet& rule_keys() noexcept;
 [[nodiscard]] const KeySet& witness_keys() noexcept;
 [[nodiscard]] const KeySet& budget_keys() noexcept;

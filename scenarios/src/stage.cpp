@@ -31,12 +31,12 @@ std::size_t most_layers(const Case& which) {
   return layers;
 }
 
-/// Bytes of copies of every layer's longest window: what the forward scope hands out in one token.
+/// Bytes of copies, in f32, of every layer's longest window: what the forward scope hands out in one token.
 std::size_t arena_bytes(const core::StoreConfig& config) {
   std::size_t bytes = 0;
   for (trace::LayerIndex layer = 0; layer < config.layers.size(); ++layer) {
     const std::uint64_t rows = config.layers[layer].capacity;
-    bytes += rows * (core::k_row_bytes(config, layer) + core::v_row_bytes(config, layer)) + 2 * kArenaAlignment;
+    bytes += rows * 2 * config.layers[layer].kv_elements() * sizeof(float) + 2 * kArenaAlignment;
   }
   return bytes;
 }
@@ -80,7 +80,8 @@ void Stage::size_rooms(const StageNeeds& needs) {
       kv_elements = std::max(kv_elements, layer.kv_elements());
       q_elements = std::max(q_elements, layer.q_elements());
       const std::uint64_t row_bytes =
-          std::max(core::k_row_bytes(store->config(), i), core::v_row_bytes(store->config(), i));
+          std::max({core::k_row_bytes(store->config(), i), core::v_row_bytes(store->config(), i),
+                    layer.kv_elements() * sizeof(float)});
       read_bytes = std::max(read_bytes, row_bytes * layer.capacity);
     }
     forward_bytes = std::max(forward_bytes, arena_bytes(store->config()));

@@ -1,5 +1,6 @@
 #include "step_parser.hpp"
 
+#include "alike.hpp"
 #include "kvwitness/trace/event_table.hpp"
 #include "nearest.hpp"
 
@@ -292,6 +293,8 @@ void StepParser::parse_compare(Step& step, const Fields& fields) {
   step.left = store_of(fields.get("left")).name;
   step.right = store_of(fields.get("right")).name;
   if (step.left == step.right) fields.get("right").fail("compares a store with itself");
+  if (!keep_rows_alike(store_of(fields.get("left")).config, store_of(fields.get("right")).config))
+    fields.get("right").fail("codes its rows in another way, so that bits cannot agree");
   if (const auto seq = fields.find("seq")) parse_sequences(step, *seq);
   trace::RuleRequest request;
   request.rule = "same-output";

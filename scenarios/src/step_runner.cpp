@@ -190,14 +190,15 @@ StepOutcome StepRunner::read_rows(const Step& step, StoreRun& store, const StepS
     const trace::Range range = range_of(step, store, span.subject.sequence, layer);
     RowRooms& rooms = stage_->rooms();
     const trace::LayerIndex known = layer < store.layers() ? layer : trace::LayerIndex{0};
-    const auto room = [&](std::vector<std::byte>& bytes, std::uint64_t row_bytes) {
+    const trace::Position end = store.traced().end(span.subject.sequence, known);
+    const auto room = [&](std::vector<std::byte>& bytes, trace::Plane plane) {
       // A range longer than any layer is refused for what it asks.
-      return std::span(bytes).first(std::min<std::size_t>(range.count() * row_bytes, bytes.size()));
+      const std::uint64_t needed = core::range_bytes(store.config(), known, plane, range, end);
+      return std::span(bytes).first(std::min<std::size_t>(needed, bytes.size()));
     };
     stage_->expect(step, span, Operation::read, layer);
     const auto done = store.traced().read(span.subject.sequence, layer, range,
-                                          {room(rooms.read_k, core::k_row_bytes(store.config(), known)),
-                                           room(rooms.read_v, core::v_row_bytes(store.config(), known))});
+                                          {room(rooms.read_k, trace::Plane::k), room(rooms.read_v, trace::Plane::v)});
     if (done && !step.as.empty()) record_keys(step, store, {store.index(), span.subject.sequence, layer}, range);
     return outcome_of(done.code());
   });

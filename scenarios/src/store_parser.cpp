@@ -4,6 +4,7 @@
 
 #include <fmt/format.h>
 
+#include <array>
 #include <limits>
 #include <optional>
 #include <utility>
@@ -68,7 +69,9 @@ void take_room(const core::StoreConfig& config, const Value& where, Room& room) 
     where.fail(fmt::format("the stores have more than {} layers of sequences", kStoreLayersMax));
   room.layers -= layers;
   for (const core::LayerGeometry& layer : config.layers) {
-    const std::uint64_t row = layer.kv_elements() * (layer.rope ? 3 : 2) * sizeof(float);
+    // No code is much wider than f32, and no layer has more recent rows than slots.
+    const std::uint64_t planes = (layer.rope ? 3 : 2) + (core::is_coded(config) ? 2 : 0);
+    const std::uint64_t row = layer.kv_elements() * planes * sizeof(float);
     const std::uint64_t rows = std::uint64_t{layer.capacity} * config.sequences;
     if (rows > room.bytes / row) where.fail(fmt::format("the stores hold more than {} bytes", kStoreBytesMax));
     room.bytes -= rows * row;
@@ -81,6 +84,34 @@ void check_shape(const core::StoreConfig& config, const Value& where) {
   } catch (const trace::Error& error) {
     where.fail(error.what());
   }
+}
+
+trace::DType read_format(const Value& value) {
+  constexpr std::array kFormats{trace::DType::f32,  trace::DType::f16,  trace::DType::bf16,
+                                trace::DType::q8_0, trace::DType::q4_0, trace::DType::rotated};
+  std::vector<std::string> names;
+  for (const trace::DType format : kFormats) names.emplace_back(trace::to_text(format));
+  return kFormats[value.choice(names)];
+}
+
+core::RotatedCode read_rotated(const Value& value, trace::DType format) {
+  if (format != trace::DType::rotated) value.fail("only where the rows' format is rotated");
+  const Fields fields(value, rotated_keys());
+  core::RotatedCode code;
+  if (const auto bits = fields.find("bits")) code.bits = bits->count();
+  if (const auto group = fields.find("group")) code.group = group->count();
+  if (const auto residual = fields.find("residual_bits")) code.residual_bits = residual->count();
+  if (const auto seed = fields.find("seed")) code.seed = seed->u64();
+  return code;
+}
+
+void read_codes(const Fields& store, core::StoreConfig& config) {
+  if (const auto format = store.find("k_type")) config.k_type = read_format(*format);
+  if (const auto format = store.find("v_type")) config.v_type = read_format(*format);
+  if (const auto code = store.find("k_rotated")) config.k_rotated = read_rotated(*code, config.k_type);
+  if (const auto code = store.find("v_rotated")) config.v_rotated = read_rotated(*code, config.v_type);
+  if (const auto recent = store.find("recent")) config.recent = recent->count({0, 1U << 30});
+  if (const auto group = store.find("quantise_group")) config.quantise_group = group->count({1, 1U << 30});
 }
 
 /// `model`: its layers have rope where a decoder is run.
@@ -109,6 +140,7 @@ StoreSpec parse_store(const std::string& name, const Value& value, const core::S
     for (std::size_t i = 0; i < layers.size(); ++i) layers[i].rope = read_rope(thetas[i]);
   }
   if (const auto sequences = store.find("sequences")) spec.config.sequences = sequences->count({1, 65536});
+  read_codes(store, spec.config);
   take_room(spec.config, value, room);
   check_shape(spec.config, value);
   return spec;

@@ -1,5 +1,6 @@
 #include "kvwitness/scenarios/mutants.hpp"
 
+#include "kvwitness/core/quantised_store.hpp"
 #include "kvwitness/scenarios/generator.hpp"
 #include "kvwitness/trace/digest.hpp"
 #include "kvwitness/trace/error.hpp"
@@ -25,7 +26,8 @@ const std::set<std::string_view> kRules = {
     "zero-alloc-per-token", "golden-sha256",     "different-output", "output-bound",  "position-order",
     "resident-set",         "window-exact",      "visible-set",      "stale-refusal", "legal-refused",
     "expected-outcome",     "refusal-unchanged", "adapter-priced",   "same-output",   "numeric-oracle",
-    "rope-ledger",          "bounded-memory",    "ledger-balance",   "event-grammar", "trace-truth"};
+    "rope-ledger",          "bounded-memory",    "ledger-balance",   "event-grammar", "trace-truth",
+    "quantise-once"};
 
 template <class Store>
 StoreKind plain_kind(const std::string& name, mutants::Addressing addressing) {
@@ -40,6 +42,9 @@ StoreRegistry plain_stores() {
   registry.add(plain_kind<mutants::PlainRing>("ring", mutants::Addressing::ring));
   registry.add(plain_kind<mutants::PlainFlat>("flat", mutants::Addressing::flat));
   registry.add(plain_kind<mutants::PlainCompact>("compact", mutants::Addressing::compact));
+  registry.add({"quantised", "", core::quantised_capabilities(), [](const core::StoreConfig& config) {
+                  return Subject{core::make_quantised_store(config), std::make_unique<core::AttentionPath>()};
+                }});
   return registry;
 }
 

@@ -1,4 +1,5 @@
 /// The law of trace/events.md, "What a correct store does".
+#include "code_law.hpp"
 #include "kvwitness/verify/model.hpp"
 
 #include <algorithm>
@@ -83,18 +84,25 @@ Lawful held_view_answer(const Model& model, ViewId id) {
   return !view->has_slots && view->edited ? kUnknown : answer(RefusalCode::none);
 }
 
-/// The kernels read f32 rows only.
+/// Rows that are neither f32 nor told how they are coded need not be read.
 Lawful attend_answer(const Model& model, const StoreModel& store, LayerIndex layer, ViewId id) {
   const Lawful law = held_view_answer(model, id);
   const bool has_f32 = layer < store.formats.size() && store.formats[layer].k_type == trace::DType::f32 &&
                        store.formats[layer].v_type == trace::DType::f32;
-  return has_f32 || !law.known ? law : either(law.code, RefusalCode::unsupported);
+  return has_f32 || is_coded(store, layer) || !law.known ? law : either(law.code, RefusalCode::unsupported);
 }
 
 /// A gather may also find its arena too small, which is not the store's doing.
 Lawful gather_answer(const Model& model, ViewId id) {
   const Lawful law = held_view_answer(model, id);
   return law.known && law.code == RefusalCode::none ? either(law.code, RefusalCode::no_memory) : law;
+}
+
+/// A row that must be f32 in a layer that ends at `to` is a code already.
+bool is_lost_in_full(const Subject& on, LayerIndex layer, Position to) {
+  const LayerModel& rows = on.rows(layer);
+  const Position first = std::max(coded_end(on.store, layer, to), rows.start());
+  return first < std::min(to, coded_end(on.store, layer, rows.end()));
 }
 
 Lawful truncate_answer(const Subject& on, Position to) {
@@ -107,6 +115,7 @@ Lawful truncate_answer(const Subject& on, Position to) {
     if (to < on.store.layers[layer].sinks) continue;  // below it lie sinks only
     if (to < rows.evicted_to() || rows.start() > lowest_needed(on.store.layers[layer], to, rows.evicted_to()))
       return answer(RefusalCode::evicted);
+    if (is_lost_in_full(on, layer, to)) return answer(RefusalCode::evicted);
   }
   return answer(RefusalCode::none);
 }

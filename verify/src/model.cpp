@@ -25,6 +25,7 @@ void Model::State::create(const Event& event) {
   store->model.created = created;
   store->model.layers.resize(created.layers);
   store->model.formats.resize(created.layers);
+  store->model.codes.resize(created.layers);
   for (std::uint32_t layer = 0; layer < created.layers; ++layer) store->model.formats[layer].donor = layer;
   store->sequences.resize(created.sequences);
   stores[event.store] = std::move(store);
@@ -40,6 +41,14 @@ void Model::State::format(const Event& event) {
   StoreState* store = find(event.store);
   if (store == nullptr || event.layer >= store->model.formats.size()) return;
   store->model.formats[event.layer] = trace::payload_of<trace::LayerFormat>(event);
+}
+
+void Model::State::code(const Event& event) {
+  StoreState* store = find(event.store);
+  if (store == nullptr || event.layer >= store->model.codes.size()) return;
+  const auto code = trace::payload_of<trace::LayerCode>(event);
+  if (code.plane == trace::Plane::k) store->model.codes[event.layer].k = code;
+  if (code.plane == trace::Plane::v) store->model.codes[event.layer].v = code;
 }
 
 void Model::State::call(const Model& model, const Event& event) {
@@ -68,6 +77,7 @@ void Model::apply(const Event& event) {
     case EventType::StoreCreated: return state.create(event);
     case EventType::LayerDeclared: return state.declare(event);
     case EventType::LayerFormat: return state.format(event);
+    case EventType::LayerCode: return state.code(event);
     case EventType::Called: return state.call(*this, event);
     case EventType::ScopeReset: return state.end_arena(trace::payload_of<trace::ScopeReset>(event).scope, event.number);
     case EventType::Allocation: {
@@ -93,6 +103,7 @@ void Model::apply(const Event& event) {
       return;
     case EventType::RowDigests: return state.tell_rows(event, *store);
     case EventType::Append: return state.tell_piece(event, *store);
+    case EventType::Quantise: return state.tell_quantised(event, *store);
     case EventType::Move: return state.tell_move(event, *store);
     case EventType::Truncate:
     case EventType::Evict:

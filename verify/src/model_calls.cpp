@@ -1,4 +1,5 @@
 // How calls change what is held.
+#include "code_law.hpp"
 #include "held_after.hpp"
 #include "model_state.hpp"
 
@@ -15,11 +16,28 @@ void Model::State::tell_rows(const Event& event, StoreState& store) {
   CallModel& call = store.model.call;
   if (call.called.operation == Operation::evict) return tell_survivors(rows, event.layer, store);
   if (call.ended || call.called.operation != Operation::append || rows.count == 0 || rows.count > 2) return;
+  if (call.quantised) return tell_codes(rows, store);
   if (rows.count > call.called.count - std::min(call.rows_told, call.called.count)) return;
   if (call.rows_told >= kModelRowsMax) return lose_track(store, "an append of more rows than the model remembers");
   call.rows_told += rows.count;
   store.told.rows.push_back({rows.k0, rows.v0});
   if (rows.count == 2) store.told.rows.push_back({rows.k1, rows.v1});
+}
+
+void Model::State::tell_quantised(const Event& event, StoreState& store) {
+  CallModel& call = store.model.call;
+  const bool is_first = !call.ended && call.called.operation == Operation::append && !call.quantised;
+  if (is_first && event.layer == call.layer) call.quantised = trace::payload_of<trace::Quantise>(event);
+}
+
+void Model::State::tell_codes(const trace::RowDigests& rows, StoreState& store) {
+  CallModel& call = store.model.call;
+  const bool is_next = rows.first == std::uint64_t{call.quantised->first} + call.codes_told;
+  if (!is_next || rows.count > call.quantised->count - call.codes_told) return;
+  if (call.codes_told >= kModelRowsMax) return lose_track(store, "an append codes more rows than the model remembers");
+  call.codes_told += rows.count;
+  store.told.codes.push_back({rows.k0, rows.v0});
+  if (rows.count == 2) store.told.codes.push_back({rows.k1, rows.v1});
 }
 
 void Model::State::tell_survivors(const trace::RowDigests& rows, LayerIndex layer, StoreState& store) {
@@ -104,11 +122,28 @@ void Model::State::do_append(StoreState& store, StoreIndex index, std::uint64_t 
       rows.set_slot(p, piece.claim.slot + (p - named.from));
   }
   mark_stale(index, call.sequence, call.layer, {before.from, after.from}, number);
+  code_rows(store, index, before, rows, number);
 
   LayerIndex due = call.layer;
   do due = static_cast<LayerIndex>((due + 1U) % on->layers.size());
   while (store.model.is_reader(due));
   on->token = {due, call.called.count};
+}
+
+/// Which rows an append codes is the law's to say; what their codes are, the rows that were found.
+void Model::State::code_rows(StoreState& store, StoreIndex index, Range before, LayerModel& rows,
+                             std::uint64_t number) {
+  const CallModel& call = store.model.call;
+  const Range coded = coded_by_append(store.model, call.layer, before, rows.held());
+  if (coded.empty()) return;
+  rows.close_gap({coded.from, coded.from}, [&](Position position, ModelRow& row) {
+    if (position >= coded.to) return;
+    const std::uint64_t at = call.quantised ? std::uint64_t{position} - call.quantised->first : 0;
+    const bool is_told = call.quantised && position >= call.quantised->first && at < store.told.codes.size();
+    row.k_digest = is_told ? store.told.codes[at].k : 0;
+    row.v_digest = is_told ? store.told.codes[at].v : 0;
+  });
+  mark_stale(index, call.sequence, call.layer, {coded.from, std::min(coded.to, before.to)}, number);
 }
 
 void Model::State::do_edit(StoreState& store, StoreIndex index, std::uint64_t number) {

@@ -41,6 +41,7 @@ struct ToldInCall {
     Row row;
   };
   std::vector<Row> rows;
+  std::vector<Row> codes;           ///< found at the positions that CallModel::quantised names, from its first on
   std::vector<Survivor> survivors;  ///< layer by layer, ascending positions
   std::vector<Piece> pieces;
   std::vector<Shift> shifts;
@@ -49,6 +50,7 @@ struct ToldInCall {
 
   void clear() noexcept {
     rows.clear();
+    codes.clear();
     survivors.clear();
     pieces.clear();
     shifts.clear();
@@ -94,8 +96,11 @@ struct Model::State {
   void create(const Event& event);
   void declare(const Event& event);
   void format(const Event& event);
+  void code(const Event& event);
   void call(const Model& model, const Event& event);
   void tell_rows(const Event& event, StoreState& store);
+  void tell_codes(const trace::RowDigests& rows, StoreState& store);
+  void tell_quantised(const Event& event, StoreState& store);
   void tell_survivors(const trace::RowDigests& rows, LayerIndex layer, StoreState& store);
   void tell_piece(const Event& event, StoreState& store);
   void tell_move(const Event& event, StoreState& store);
@@ -107,6 +112,7 @@ struct Model::State {
 
   SequenceState* sequence(StoreState& store, SequenceId id);
   void do_append(StoreState& store, StoreIndex index, std::uint64_t number);
+  void code_rows(StoreState& store, StoreIndex index, Range before, LayerModel& rows, std::uint64_t number);
   void do_edit(StoreState& store, StoreIndex index, std::uint64_t number);
   void do_save(StoreState& store, StoreIndex index);
   void do_restore(StoreState& store, StoreIndex index, std::uint64_t number);

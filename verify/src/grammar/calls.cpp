@@ -14,14 +14,15 @@ using trace::Operation;
 constexpr TypeSet kClaims{
     EventType::RowDigests,    EventType::Append, EventType::Overwrite,    EventType::Move,      EventType::Truncate,
     EventType::Evict,         EventType::Clear,  EventType::WindowOpened, EventType::WindowRun, EventType::ReadRows,
-    EventType::AttentionStep, EventType::Rotate, EventType::AttentionRun};
+    EventType::AttentionStep, EventType::Rotate, EventType::AttentionRun, EventType::Quantise};
 /// The event that a call is made for; an append has none, for a store may claim to have done nothing.
 constexpr TypeSet kDeeds{EventType::WindowOpened, EventType::ReadRows, EventType::AttentionStep,
                          EventType::Truncate,     EventType::Evict,    EventType::Clear};
 
 constexpr TypeSet claims_of(Operation operation) noexcept {
   switch (operation) {
-    case Operation::append: return {EventType::RowDigests, EventType::Overwrite, EventType::Append};
+    case Operation::append:
+      return {EventType::RowDigests, EventType::Overwrite, EventType::Append, EventType::Quantise};
     case Operation::window:
     case Operation::gather: return {EventType::WindowOpened, EventType::WindowRun};
     case Operation::attend: return {EventType::WindowRun, EventType::AttentionStep, EventType::AttentionRun};
@@ -109,11 +110,33 @@ Finding Calls::on(const trace::RowDigests& rows, const Event& event, const Momen
   if (event.store == trace::kNoStore) return std::nullopt;
   Call& call = calls_[event.store];
   if (call.called.operation == Operation::evict) return survivors(call, rows, event, moment);
+  if (call.quantised) return codes(call, rows);
   const LayerModel* held = moment.model.layer(event.store, event.sequence, event.layer);
   const std::uint64_t next = (held == nullptr ? rows.first : held->end()) + call.rows;
   call.rows += rows.count;
   if ((rows.count == 1 || rows.count == 2) && (held == nullptr || rows.first == next)) return std::nullopt;
   return Complaint{fmt::format("digests of 1 or 2 rows from position {}", next),
+                   fmt::format("{} rows from position {}", rows.count, rows.first), call.number};
+}
+
+Finding Calls::on(const trace::Quantise& quantise, const Event& event, const Moment& /*moment*/) {
+  if (event.store == trace::kNoStore) return std::nullopt;
+  Call& call = calls_[event.store];
+  if (call.called.operation != Operation::append) return std::nullopt;  // told by on_any
+  const bool is_first = !call.quantised;
+  call.quantised = quantise;
+  call.codes = 0;
+  if (is_first && quantise.count != 0) return std::nullopt;
+  return Complaint{"rows coded told once in an append", is_first ? "no rows" : "told again", call.number};
+}
+
+/// Rows found where rows were coded, from the first one on.
+Finding Calls::codes(Call& call, const trace::RowDigests& rows) {
+  const std::uint64_t next = std::uint64_t{call.quantised->first} + call.codes;
+  call.codes += rows.count;
+  const bool is_next = (rows.count == 1 || rows.count == 2) && rows.first == next;
+  if (is_next && call.codes <= call.quantised->count) return std::nullopt;
+  return Complaint{fmt::format("digests of 1 or 2 of the {} rows coded, from position {}", call.quantised->count, next),
                    fmt::format("{} rows from position {}", rows.count, rows.first), call.number};
 }
 

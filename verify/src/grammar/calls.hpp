@@ -8,6 +8,7 @@
 
 #include <array>
 #include <cstdint>
+#include <optional>
 
 namespace kvwitness::verify::grammar {
 
@@ -18,6 +19,7 @@ class Calls {
   [[nodiscard]] Finding on(const trace::Called& called, const Event& event, const Moment& moment);
   [[nodiscard]] Finding on(const trace::Refused& refused, const Event& event, const Moment& moment);
   [[nodiscard]] Finding on(const trace::RowDigests& rows, const Event& event, const Moment& moment);
+  [[nodiscard]] Finding on(const trace::Quantise& quantise, const Event& event, const Moment& moment);
   [[nodiscard]] Finding on(const trace::WindowOpened& opened, const Event& event, const Moment& moment);
   [[nodiscard]] Finding on(const trace::WindowRun& run, const Event& event, const Moment& moment);
   [[nodiscard]] Finding on(const trace::AttentionStep& step, const Event& event, const Moment& moment);
@@ -44,6 +46,8 @@ class Calls {
     std::uint32_t deeds = 0;   ///< what the call was made for: windows opened, rows read, queries, edits
     std::uint64_t claims = 0;  ///< anything that says that something was done
     std::uint64_t rows = 0;    ///< of an append, told by RowDigests
+    std::optional<trace::Quantise> quantised;   ///< of an append that codes rows
+    std::uint64_t codes = 0;                    ///< of them, told by RowDigests
     LayerIndex survivors_of = trace::kNoLayer;  ///< layer whose survivors are being told
     std::uint64_t survivors = 0;                ///< told at both positions
     std::uint32_t survivors_at_once = 0;
@@ -54,6 +58,7 @@ class Calls {
   };
   [[nodiscard]] static Finding survivors(Call& call, const trace::RowDigests& rows, const Event& event,
                                          const Moment& moment);
+  [[nodiscard]] static Finding codes(Call& call, const trace::RowDigests& rows);
   [[nodiscard]] static Finding ended(const Call& call, RefusalCode outcome);
   [[nodiscard]] static Finding done(const Call& call);
 

@@ -1,4 +1,5 @@
 // Every copy between a store and its reader is told as an adapter, one a plane, with the bytes that its rows have.
+#include "code_law.hpp"
 #include "decode_step.hpp"
 #include "rules/rules.hpp"
 
@@ -27,7 +28,9 @@ constexpr RuleInfo kInfo{
         "bytes that their rows have; a window without adapters lies in memory that the store declared; a gathered "
         "decode has exactly two a layer and step; budgets per token hold.",
     .formula =
-        "copied(call) => adapters(call) = {K, V}, each of rows(call) * row_bytes(plane); not copied(window) => "
+        "copied(call) => adapters(call) = {K, V}, each of rows(call) * row_bytes(plane), codes and f32 rows by their "
+        "own "
+        "bytes, and f32 after a gather; not copied(window) => "
         "adapters = {} and every run lies in a declared storage; gathered(step) => gather adapters = 2 in each "
         "layer; adapters(step) <= adapters_per_token, bytes(step) <= copied_bytes_per_token",
     .witness = "a window or a read",
@@ -61,7 +64,8 @@ class AdapterPriced final : public RuleChecker<AdapterPriced, kInfo, Reads> {
   void on(const trace::AdapterInserted& adapter, const Event& event, const Moment& moment) {
     ++step_adapters_;
     step_bytes_ += adapter.bytes_after;
-    if (adapter.kind == AdapterKind::gather_kv_window) count_gather(event.layer);
+    if (adapter.kind == AdapterKind::gather_kv_window || adapter.kind == AdapterKind::dequantize)
+      count_gather(event.layer);
     const bool is_plane = adapter.plane == Plane::k || adapter.plane == Plane::v;
     if (!is_plane || event.store != call_.store) return;
     Side& side = call_.sides[adapter.plane == Plane::k ? 0 : 1];
@@ -131,6 +135,7 @@ class AdapterPriced final : public RuleChecker<AdapterPriced, kInfo, Reads> {
 
   void check_bytes(const trace::AdapterInserted& adapter, const StoreModel& store, const Event& event,
                    const Moment& moment) {
+    if (is_coded(store, event.layer)) return check_coded_bytes(adapter, store, event, moment);
     const trace::LayerFormat& format = store.formats[event.layer];
     const trace::DType stored = adapter.plane == Plane::k ? format.k_type : format.v_type;
     const std::uint64_t elements =
@@ -139,8 +144,30 @@ class AdapterPriced final : public RuleChecker<AdapterPriced, kInfo, Reads> {
       return adapter.rows *
              (type == stored ? row_bytes(store, event.layer, adapter.plane) : trace::row_bytes(type, elements));
     };
-    const std::uint64_t before = bytes_as(adapter.from_type);
-    const std::uint64_t after = bytes_as(adapter.to_type);
+    expect_price(adapter, bytes_as(adapter.from_type), bytes_as(adapter.to_type), event, moment);
+  }
+
+  /// Of rows that are codes in front and f32 behind.
+  void check_coded_bytes(const trace::AdapterInserted& adapter, const StoreModel& store, const Event& event,
+                         const Moment& moment) {
+    const LayerModel* rows = moment.model.layer(event.store, event.sequence, event.layer);
+    if (rows == nullptr) return;
+    const trace::LayerDeclared& layer = store.layers[event.layer];
+    const std::uint64_t f32_row = std::uint64_t{layer.kv_heads} * layer.head_dim * sizeof(float);
+    const std::uint64_t before =
+        held_bytes(store, event.layer, adapter.plane, range_of(store.call, moment.model), rows->end());
+    const bool is_decoded = adapter.kind == AdapterKind::dequantize;
+    expect_price(adapter, before, is_decoded ? adapter.rows * f32_row : before, event, moment);
+  }
+
+  /// Positions whose rows the call hands out.
+  static Range range_of(const CallModel& call, const Model& model) {
+    const ViewModel* gathered = call.called.operation == Operation::gather ? model.view(call.called.view) : nullptr;
+    return gathered != nullptr ? gathered->range : Range{call.called.from, call.called.to};
+  }
+
+  void expect_price(const trace::AdapterInserted& adapter, std::uint64_t before, std::uint64_t after,
+                    const Event& event, const Moment& moment) {
     if (adapter.bytes_before == before && adapter.bytes_after == after) return;
     violate(event, moment, fmt::format("{} rows priced with {} bytes before and {} after", adapter.rows, before, after),
             fmt::format("{} bytes before and {} after", adapter.bytes_before, adapter.bytes_after));
@@ -164,26 +191,29 @@ class AdapterPriced final : public RuleChecker<AdapterPriced, kInfo, Reads> {
 
   void check_copy(const StoreModel& store, std::uint32_t rows, std::uint64_t bytes, const Event& event,
                   const Moment& moment) {
-    const std::uint64_t k_bytes = rows * row_bytes(store, event.layer, Plane::k);
-    const std::uint64_t v_bytes = rows * row_bytes(store, event.layer, Plane::v);
+    const AdapterKind kind = kind_of_call(is_coded(store, event.layer));
     for (std::size_t i = 0; i < call_.sides.size(); ++i) {
       const Side& side = call_.sides[i];
-      const bool is_one = side.count == 1 && side.first.rows == rows && side.first.kind == kind_of_call();
+      const bool is_one = side.count == 1 && side.first.rows == rows && side.first.kind == kind;
       const bool is_none = rows == 0 && side.count == 0;
       if (is_one || is_none) continue;
       violate(event, moment, fmt::format("one adapter for {}, of {} rows", i == 0 ? "keys" : "values", rows),
               side.count == 0 ? "none" : fmt::format("{} adapters, the first of {} rows", side.count, side.first.rows));
     }
-    const bool is_converted = call_.sides[0].first.to_type != call_.sides[0].first.from_type ||
+    const bool is_converted = is_coded(store, event.layer) ||
+                              call_.sides[0].first.to_type != call_.sides[0].first.from_type ||
                               call_.sides[1].first.to_type != call_.sides[1].first.from_type;
     const std::uint64_t priced = call_.sides[0].first.bytes_after + call_.sides[1].first.bytes_after;
-    const std::uint64_t expected = is_converted ? priced : k_bytes + v_bytes;
+    const std::uint64_t as_stored =
+        rows * (row_bytes(store, event.layer, Plane::k) + row_bytes(store, event.layer, Plane::v));
+    const std::uint64_t expected = is_converted ? priced : as_stored;
     if (bytes != expected)
       violate(event, moment, fmt::format("{} bytes copied for {} rows", expected, rows), fmt::format("{}", bytes));
   }
 
-  [[nodiscard]] AdapterKind kind_of_call() const noexcept {
-    return call_.operation == Operation::gather ? AdapterKind::gather_kv_window : AdapterKind::copy_read;
+  [[nodiscard]] AdapterKind kind_of_call(bool decodes) const noexcept {
+    if (call_.operation != Operation::gather) return AdapterKind::copy_read;
+    return decodes ? AdapterKind::dequantize : AdapterKind::gather_kv_window;
   }
 
   void check_gathered_step(const Event& event, const Moment& moment) {

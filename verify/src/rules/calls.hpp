@@ -1,6 +1,7 @@
 /// What several rules ask of a call.
 #pragma once
 
+#include "code_law.hpp"
 #include "kvwitness/trace/event_table.hpp"
 #include "kvwitness/verify/checker.hpp"
 #include "kvwitness/verify/model.hpp"
@@ -45,8 +46,10 @@ inline void make_inconclusive(RuleVerdict& verdict, const std::string& note) {
   verdict.note += (verdict.note.empty() ? "" : "; ") + note;
 }
 
-/// True where the rows of a layer lie in memory as they were given, so that digests of both can be compared.
+/// True where the rows of a layer lie in memory as they were given, or as the codes that were told, so that digests of
+/// both can be compared.
 [[nodiscard]] inline bool keeps_rows_as_given(const StoreModel& store, LayerIndex layer) noexcept {
+  if (is_coded(store, layer)) return true;
   return layer < store.formats.size() && store.formats[layer].k_type == trace::DType::f32 &&
          store.formats[layer].v_type == trace::DType::f32;
 }

@@ -1,3 +1,5 @@
+#include "code_bound.hpp"
+#include "code_law.hpp"
 #include "compare.hpp"
 #include "kvwitness/trace/digest.hpp"
 #include "output_rows.hpp"
@@ -8,6 +10,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <array>
 #include <cmath>
 #include <cstddef>
@@ -25,11 +28,13 @@ constexpr RuleInfo kInfo{
     .id = "numeric-oracle",
     .level = Level::must,
     .says =
-        "Each recorded output is, within the error of f32, what attention in double over the rows of its window gives.",
+        "Each recorded output is, within the error of f32 and of the codes that rows are held in, what attention in "
+        "double over the rows of its window gives.",
     .formula =
         "|out - sum_i w_i v_i / sum_i w_i| <= bound, w_i = exp(s_i - max s), s_i = cap(scale q.k_i), i over the "
         "lawful window, q, k, v from the streams, q and k rotated where the layer's keys are; bound by running "
-        "error analysis, or the tolerance asked for (by bits: the bound). NaN only where the oracle has NaN",
+        "error analysis and, over coded rows, from the error of their codes, or the tolerance asked for (by bits: the "
+        "bound). NaN only where the oracle has NaN",
     .witness = "an output whose values were told and whose rows come from streams",
     .faults =
         "degenerate-softmax (flagos-ai/FlagAttention#25, flashinfer-ai/flashinfer#363), masked-garbage-leak "
@@ -69,7 +74,9 @@ class NumericOracle final : public RuleChecker<NumericOracle, kInfo, Reads> {
     const bool is_lossy = layer->format.k_type != trace::DType::f32 || layer->format.v_type != trace::DType::f32;
     const auto rotation = layer->declared.rope != 0 ? Rotation::of(layer->declared, layer->format) : std::nullopt;
     if (layer->declared.rope != 0 && !rotation) return false;
-    if (is_lossy && tolerance_.by == trace::Comparison::bits) return false;
+    const StoreModel& store = *moment.model.store(row.event.store);
+    const bool is_bounded = !is_lossy || is_coded(store, row.event.layer);
+    if (!is_bounded && tolerance_.by == trace::Comparison::bits) return false;
     const Position query = row.recorded.position;
     keys_ = lawful_keys(layer->declared, layer->rows, row.call, query);
     RowsWanted wanted{row.event.store, row.event.sequence,         row.event.layer,
@@ -92,7 +99,21 @@ class NumericOracle final : public RuleChecker<NumericOracle, kInfo, Reads> {
     OracleShape shape = layer->shape;
     shape.rotated = rotation.has_value();
     oracle_.attend(shape, query_, pieces, expected_, bound_);
-    return true;
+    return !is_coded(store, row.event.layer) || add_codes(store, layer->rows.end(), row, shape, pieces.back());
+  }
+
+  /// Adds what the codes of `rows`, of a window of a layer that ends at `end`, may be off. False where that has no
+  /// bound.
+  bool add_codes(const StoreModel& store, Position end, const OutputRow& row, const OracleShape& shape,
+                 const OracleKeys& rows) {
+    const LayerCodes& codes = store.codes[row.event.layer];
+    const Range window = keys_.window;
+    const Position border = std::clamp(coded_end(store, row.event.layer, end), window.from, window.to);
+    const std::size_t elements = shape.kv_elements();
+    if (!keys_.sinks.empty()) return false;  // no bound is derived for codes behind a gap
+    if (code_bytes(codes.k, elements) == 0 || code_bytes(codes.v, elements) == 0) return false;
+    add_code_bound(shape, query_, {rows, border - window.from, codes.k, codes.v}, expected_, bound_);
+    return std::ranges::all_of(bound_, [](double bound) { return std::isfinite(bound); });
   }
 
   void judge(const OutputRow& row, const Moment& moment) {

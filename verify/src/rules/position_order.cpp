@@ -59,6 +59,9 @@ class PositionOrder final : public RuleChecker<PositionOrder, kInfo, Reads> {
     follow(run, event, moment);
     const Range range{run.first, run.first + run.count};
     if (run.count == 0 || range.to < range.from || view->stale_since) return;
+    const StoreModel* store = moment.model.store(event.store);
+    // A gathered copy of codes holds what they decode to.
+    if (view->gathered_from != 0 && store != nullptr && is_coded(*store, event.layer)) return;
     judge({event.store, event.sequence, event.layer, range, run.k_digest}, run.v_digest, event, moment);
   }
 

@@ -103,6 +103,7 @@ template <class C>
 [[nodiscard]] const Rule& output_bound_rule();
 [[nodiscard]] const Rule& plan_matches_rule();
 [[nodiscard]] const Rule& position_order_rule();
+[[nodiscard]] const Rule& quantise_once_rule();
 [[nodiscard]] const Rule& refusal_unchanged_rule();
 [[nodiscard]] const Rule& resident_set_rule();
 [[nodiscard]] const Rule& rope_ledger_rule();

@@ -38,5 +38,8 @@ using PlanStore = StorePlan (*)(const StoreConfig& config);
 [[nodiscard]] StorePlan plan_slots(const StoreConfig& config);
 /// As `plan_slots`, and the keys before rotation once more for layers with rope.
 [[nodiscard]] StorePlan plan_compact(const StoreConfig& config);
+/// Rows of K and V in the codes of their sides, and beside them f32 rows: the recent ones and all but one of a group,
+/// at most `capacity`. Where both sides are f32, as `plan_slots`.
+[[nodiscard]] StorePlan plan_quantised(const StoreConfig& config);
 
 }  // namespace kvwitness::core

@@ -31,8 +31,9 @@ class QuantisePolicy {
 /// Slot of position p = p mod capacity, as in a ring store; layers may slide. Rows below `coded_end` lie in the planes
 /// of codes, the others in planes of f32 that hold `recent_slots` rows, at p mod recent_slots. Each row is coded once,
 /// from the row that was given, by the append that makes the end reach so far; that rewrites its slot, and so a held
-/// window over it is stale. A window is runs of codes and then of f32 rows, up to four. Memory is allocated here and
-/// never again. Throws trace::Error naming the field: what `validate` refuses, rows that are f32 on both sides.
+/// window over it is stale. A window is runs of codes and then of f32 rows, up to four. Rows that are f32 on
+/// both sides are coded as they are: nothing is quantised then. Memory is allocated here and never again. Throws
+/// trace::Error naming the field: what `validate` refuses.
 [[nodiscard]] std::unique_ptr<KvStore> make_quantised_store(const StoreConfig& config);
 /// The policy outlives the store.
 [[nodiscard]] std::unique_ptr<KvStore> make_quantised_store(const StoreConfig& config, const QuantisePolicy& policy);

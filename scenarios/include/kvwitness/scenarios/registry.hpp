@@ -5,13 +5,13 @@
 #include "kvwitness/core/decoder/store_cache.hpp"
 #include "kvwitness/core/kv_store.hpp"
 
-#include "kvwitness/core/plan.hpp"
 #include <cstdint>
 #include <functional>
 #include <memory>
 #include <string>
 #include <string_view>
 #include <vector>
+#include "kvwitness/core/plan.hpp"
 
 namespace kvwitness::scenarios {
 
@@ -47,7 +47,7 @@ class StoreRegistry {
   std::vector<StoreKind> kinds_;
 };
 
-/// "ring", "flat" and "compact".
+/// "ring", "flat", "compact" and "quantised".
 [[nodiscard]] StoreRegistry product_stores();
 
 }  // namespace kvwitness::scenarios

@@ -185,15 +185,32 @@ struct CallModel {
   bool ended = false;                       ///< RegionMeasured seen
   bool done = false;                        ///< ended, and took effect
   std::uint32_t rows_told = 0;              ///< RowDigests rows so far, of an append
+  /// Of an append that codes rows: the positions coded, and how many of their RowDigests came. The digests of the rows
+  /// given are told before.
+  std::optional<trace::Quantise> quantised;
+  std::uint32_t codes_told = 0;
   /// Of an eviction that renumbers: the last RowDigests were of rows at the positions that they had before it. The next
   /// ones are of the same rows at their new positions.
   bool survivors_at_old_positions = false;
+};
+
+/// How the sides of a layer are coded, as declared.
+struct LayerCodes {
+  trace::LayerCode k{};
+  trace::LayerCode v{};
+
+  /// Both sides were told, and agree on which rows are codes.
+  [[nodiscard]] bool declared() const noexcept {
+    return k.code != trace::DType::none && v.code != trace::DType::none && k.recent == v.recent &&
+           k.quantise_group == v.quantise_group;
+  }
 };
 
 struct StoreModel {
   trace::StoreCreated created{};
   std::vector<trace::LayerDeclared> layers;  ///< by layer
   std::vector<trace::LayerFormat> formats;
+  std::vector<LayerCodes> codes;
   CallModel call;
   /// False once something happened that a list of positions cannot follow; then `Model::layer` is null and the law
   /// unknown for this store, and `Model::lost_track` tells why.
