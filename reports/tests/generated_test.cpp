@@ -56,4 +56,11 @@ BOOST_AUTO_TEST_CASE(compact_with_refusals) {
   run_seeds("compact", true);
 }
 
+BOOST_AUTO_TEST_CASE(quantised_legal) {
+  run_seeds("quantised", false);
+}
+BOOST_AUTO_TEST_CASE(quantised_with_refusals) {
+  run_seeds("quantised", true);
+}
+
 BOOST_AUTO_TEST_SUITE_END()
