@@ -91,6 +91,8 @@ class CompactStore final : public SlotStore {
     note_rotated({.layer = place.layer, .position = first, .slot = first, .applied = first, .count = count});
   }
 
+  [[nodiscard]] std::byte* raw_keys(LayerIndex layer) const noexcept override { return raw_[layer].keys.get(); }
+
   [[nodiscard]] std::byte* raw_row(const Place& place, Slot slot) noexcept {
     return raw_[place.layer].keys.get() + row_offset(config(), place.layer, Plane::k_raw, place.sequence, slot);
   }
@@ -103,7 +105,7 @@ class CompactStore final : public SlotStore {
 std::uint64_t compact_capabilities() noexcept {
   using enum trace::Capability;
   std::uint64_t bits = 0;
-  for (const auto capability : {truncate, middle_evict, renumbers, clear, zero_copy, sequences, held_views})
+  for (const auto capability : {truncate, middle_evict, renumbers, clear, zero_copy, sequences, held_views, save})
     bits |= static_cast<std::uint64_t>(capability);
   return bits;
 }

@@ -158,6 +158,16 @@ void ExtentTable::evict(SequenceId sequence, Range range) noexcept {
   }
 }
 
+bool ExtentTable::can_hold(LayerIndex layer, Extent saved) const noexcept {
+  if (survivors_ == Survivors::renumbered && saved.window_start != 0) return false;
+  return rows_held(config_->layers[layer], saved) <= config_->layers[layer].capacity;
+}
+
+void ExtentTable::restore(SequenceId sequence, LayerIndex layer, Extent saved, Position evicted_to) noexcept {
+  extents_[index(sequence, layer)] = saved;
+  progress_[sequence] = {evicted_to, 0, 0};
+}
+
 void ExtentTable::clear(SequenceId sequence) noexcept {
   for (LayerIndex layer = 0; layer < layers(); ++layer) extents_[index(sequence, layer)] = {};
   progress_[sequence] = {};

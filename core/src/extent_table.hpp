@@ -40,6 +40,12 @@ class ExtentTable {
   [[nodiscard]] Outcome<Done> may_truncate(SequenceId sequence, Position to) const noexcept;
   [[nodiscard]] Outcome<Done> may_evict(SequenceId sequence, Range range) const noexcept;
   [[nodiscard]] Outcome<Done> may_clear(SequenceId sequence) const noexcept;
+  /// Of save and restore, whatever the file says.
+  [[nodiscard]] Outcome<Done> may_copy(SequenceId sequence, trace::Operation operation) const noexcept {
+    return may_edit(sequence, operation, {});
+  }
+  /// True where a layer may come to hold what was saved of another one.
+  [[nodiscard]] bool can_hold(LayerIndex layer, Extent saved) const noexcept;
 
   /// window_start of the layer after `count` more rows.
   [[nodiscard]] Position start_after(SequenceId sequence, LayerIndex layer, std::uint32_t count) const noexcept;
@@ -49,6 +55,11 @@ class ExtentTable {
   void truncate(SequenceId sequence, Position to) noexcept;
   void evict(SequenceId sequence, Range range) noexcept;
   void clear(SequenceId sequence) noexcept;
+  /// One layer after the other; `evicted_to` as it was told of the sequence that was saved.
+  void restore(SequenceId sequence, LayerIndex layer, Extent saved, Position evicted_to) noexcept;
+
+  /// End of what was evicted on request.
+  [[nodiscard]] Position evicted_to(SequenceId sequence) const noexcept { return progress_[sequence].evicted_to; }
 
  private:
   struct Progress {

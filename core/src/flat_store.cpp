@@ -40,7 +40,7 @@ class FlatStore final : public SlotStore {
 std::uint64_t flat_capabilities() noexcept {
   using enum trace::Capability;
   std::uint64_t bits = 0;
-  for (const auto capability : {truncate, front_evict, clear, zero_copy, sequences, held_views})
+  for (const auto capability : {truncate, front_evict, clear, zero_copy, sequences, held_views, save})
     bits |= static_cast<std::uint64_t>(capability);
   return bits;
 }

@@ -16,7 +16,7 @@ class RingStore final : public RingSlots {
 std::uint64_t ring_capabilities() noexcept {
   using enum trace::Capability;
   std::uint64_t bits = 0;
-  for (const auto capability : {ring, sliding, truncate, front_evict, clear, zero_copy, sequences, held_views})
+  for (const auto capability : {ring, sliding, truncate, front_evict, clear, zero_copy, sequences, held_views, save})
     bits |= static_cast<std::uint64_t>(capability);
   return bits;
 }

@@ -4,6 +4,7 @@
 
 #include "extent_table.hpp"
 #include "kvwitness/core/kv_store.hpp"
+#include "kvwitness/core/state_file.hpp"
 
 #include <array>
 #include <cstddef>
@@ -14,7 +15,7 @@
 
 namespace kvwitness::core {
 
-class SlotStore : public KvStore {
+class SlotStore : public KvStore, public Saving {
  public:
   [[nodiscard]] StoreLayout layout() const noexcept override;
   [[nodiscard]] MemoryReport memory() const noexcept override;
@@ -26,6 +27,11 @@ class SlotStore : public KvStore {
   Outcome<Edited> truncate(SequenceId sequence, Position to) override;
   Outcome<Edited> evict(SequenceId sequence, Range range) override;
   Outcome<Edited> clear(SequenceId sequence) override;
+
+  [[nodiscard]] Saving* saving() noexcept override { return this; }
+  [[nodiscard]] Outcome<std::uint64_t> saved_bytes(SequenceId sequence) const override;
+  Outcome<SavedState> save(SequenceId sequence, std::span<std::byte> out) const override;
+  Outcome<SavedState> restore(SequenceId sequence, std::span<const std::byte> file) override;
 
  protected:
   struct AlignedDelete {
@@ -51,6 +57,9 @@ class SlotStore : public KvStore {
   /// Frees `range` of a layer, which holds all of it; moves what has to move. The extent is still the old one. Where
   /// survivors keep their positions, the range is the oldest that the layer holds.
   virtual void drop(const Place& place, Range range) noexcept = 0;
+
+  /// Memory of a layer's keys before rotation, laid out as the rotated ones; null where the store keeps none.
+  [[nodiscard]] virtual std::byte* raw_keys(LayerIndex /*layer*/) const noexcept { return nullptr; }
 
   /// Marks slots as rewritten, moved or freed by the change under way.
   void touch(const Place& place, Slot slot, std::uint32_t count) noexcept;
@@ -90,6 +99,12 @@ class SlotStore : public KvStore {
   std::size_t cut_with_sinks(const Place& place, Range range, std::span<Piece> pieces) const noexcept;
   [[nodiscard]] Run run_of(const Place& place, const Piece& piece) const noexcept;
   void write(const Place& place, const RowsIn& rows, std::span<const Piece> pieces) noexcept;
+  /// Memory of a plane; null where the layer has none.
+  [[nodiscard]] std::byte* plane_memory(LayerIndex layer, Plane plane) const noexcept;
+  [[nodiscard]] StateShape state_shape() const noexcept;
+  /// Calls f(memory, bytes) for each piece of a plane that the sequence holds, positions ascending.
+  template <class F>
+  void for_each_piece(SequenceId sequence, LayerIndex layer, Plane plane, F&& f) const;
   /// Frees what is held in `range` of every layer; returns the count of the widest one.
   std::uint32_t free_rows(SequenceId sequence, Range range) noexcept;
 

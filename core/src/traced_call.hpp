@@ -21,6 +21,7 @@ struct TracedStore::Call {
   trace::ViewId view = 0;
   std::uint32_t count = 0;
   Source source{};
+  std::uint64_t file = 0;  ///< digest of the file that a restore is given
   trace::ProbeReading seen{};
   std::uint64_t faults = 0;
   bool alone = true;  ///< no other thread allocated meanwhile

@@ -55,6 +55,7 @@ void TracedStore::begin(const Call& call) {
   called.view = call.view;
   called.count = call.count;
   called.ordinal = call.source.ordinal;
+  called.file = call.file;
   bus_->emit(call.subject, called);
 }
 

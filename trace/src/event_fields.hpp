@@ -361,7 +361,7 @@ inline constexpr FieldInfo kCalledFields[] = {
     KVW_FIELD(Called, stream, name),     KVW_TEXTS(Called, operation, enumeration, kOperationTexts),
     KVW_FIELD(Called, from, position),   KVW_FIELD(Called, to, position),
     KVW_FIELD(Called, view, integer),    KVW_FIELD(Called, count, integer),
-    KVW_FIELD(Called, ordinal, integer),
+    KVW_FIELD(Called, ordinal, integer), KVW_FIELD(Called, file, digest),
 };
 inline constexpr FieldInfo kLayerCodeFields[] = {
     KVW_FIELD(LayerCode, seed, digest),

@@ -35,7 +35,7 @@ BOOST_AUTO_TEST_CASE(fields_cover_all_but_the_reserved_members) {
   constexpr std::uint32_t k32 = ~0U;
   constexpr auto kOperation = static_cast<Operation>(k32);
   covers(RunEnd{k64, k64, k64, k64, 0});
-  covers(Called{k64, kOperation, k32, k32, k32, k32, k32, 0});
+  covers(Called{k64, kOperation, k32, k32, k32, k32, k32, k64});
   covers(Refused{kOperation, static_cast<RefusalCode>(k32), k32, k32, k32, k32, k32, 0, 0});
   covers(Append{k64, k64, k64, k32, k32, k32, k32});
   covers(AttentionStep{k64, k32, k32, k32, k32, k32, k32, static_cast<KernelKind>(k32), k32});
@@ -49,6 +49,11 @@ BOOST_AUTO_TEST_CASE(fields_cover_all_but_the_reserved_members) {
   covers(LayerCode{k64, static_cast<Plane>(k32), static_cast<DType>(0xffff), 0xffff, k32, k32, k32, k32, 0});
   covers(PoolDeclared{k32, k32, k32, 0, {}});
   covers(BlockTokens{k64, k32, k32, {}});
+  constexpr auto kEvidence = static_cast<Evidence>(k32);
+  covers(Allocation{k64, k64, k64, k32, static_cast<ScopeKind>(0xffff), static_cast<Origin>(0xffff), kEvidence,
+                    static_cast<Plane>(k32)});
+  covers(Free{k64, k64, k32, static_cast<ScopeKind>(0xffff), static_cast<Origin>(0xffff), kEvidence, 0, 0});
+  covers(PlanLayer{k64, k64, static_cast<Plane>(k32), 0, k64, 0});
   covers(StateDigest{k64, k64, k32, k32, static_cast<DigestReason>(k32), k32, 0});
 }
 

@@ -99,6 +99,17 @@ void LayerModel::clear() noexcept {
   sinks_.clear();
 }
 
+void LayerModel::rewrite(std::uint64_t epoch) noexcept {
+  for (ModelRow& row : sinks_) {
+    row.epoch = epoch;
+    row.slot = trace::kNoSlot;
+  }
+  for (std::size_t i = 0; i < count_; ++i) {
+    entry(i).row.epoch = epoch;
+    entry(i).row.slot = trace::kNoSlot;
+  }
+}
+
 void LayerModel::grow() {
   std::vector<Entry> wider(entries_.empty() ? kFirstRoom : entries_.size() * 2);
   for (std::size_t i = 0; i < count_; ++i) wider[i] = entry(i);

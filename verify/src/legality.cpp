@@ -134,6 +134,57 @@ Lawful evict_answer(const Subject& on, Range asked) {
   return answer(is_middle ? RefusalCode::unsupported : RefusalCode::none);
 }
 
+Lawful save_answer(const Subject& on) {
+  if (!on.store.can(Capability::save)) return answer(RefusalCode::unsupported);
+  return answer(on.model.token(on.index, on.sequence).under_way() ? RefusalCode::out_of_order : RefusalCode::none);
+}
+
+/// Whether rows of a layer mean the same in two stores. Where keys are rotated by angles that nobody told, it is not
+/// known.
+struct SameRows {
+  bool are_same = true;
+  bool is_known = true;
+};
+SameRows same_rows(const StoreModel& a, const StoreModel& b, LayerIndex layer) {
+  const trace::LayerDeclared& x = a.layers[layer];
+  const trace::LayerDeclared& y = b.layers[layer];
+  const trace::LayerFormat& f = a.formats[layer];
+  const trace::LayerFormat& g = b.formats[layer];
+  const bool has_same_raw_keys = a.rotates(layer) == b.rotates(layer) &&
+                                 (!a.rotates(layer) || a.can(Capability::renumbers) == b.can(Capability::renumbers));
+  SameRows same;
+  same.are_same = x.sinks == y.sinks && f.donor == g.donor && x.kv_heads == y.kv_heads && x.head_dim == y.head_dim &&
+                  keys_kept(x) == keys_kept(y) && f.k_type == g.k_type && f.v_type == g.v_type &&
+                  f.k_row_bytes == g.k_row_bytes && f.v_row_bytes == g.v_row_bytes &&
+                  f.rope_theta_bits == g.rope_theta_bits && has_same_raw_keys;
+  same.is_known = !a.rotates(layer) || f.rope_theta_bits != 0;
+  return same;
+}
+
+Lawful restore_answer(const Subject& on, const trace::Called& called) {
+  if (!on.store.can(Capability::save)) return answer(RefusalCode::unsupported);
+  const bool is_under_way = on.model.token(on.index, on.sequence).under_way();
+  const SavedSequence* saved = on.model.saved(called.file);
+  if (saved == nullptr) {
+    if (called.file == 0 || !on.model.remembers_all_saves()) return kUnknown;
+    return is_under_way ? either(RefusalCode::out_of_order, RefusalCode::corrupt)
+                        : either(RefusalCode::corrupt, RefusalCode::unsupported);
+  }
+  if (is_under_way) return answer(RefusalCode::out_of_order);
+  const StoreModel& from = *on.model.store(saved->store);
+  if (from.layers.size() != on.store.layers.size()) return either(RefusalCode::unsupported, RefusalCode::corrupt);
+  bool is_known = true;
+  for (LayerIndex layer = 0; layer < on.layers(); ++layer) {
+    const SameRows same = same_rows(from, on.store, layer);
+    const LayerModel& rows = saved->layers[layer];
+    const bool fits =
+        rows.rows() <= on.store.layers[layer].capacity && (rows.start() == 0 || !on.store.can(Capability::renumbers));
+    if (!same.are_same || !fits) return either(RefusalCode::unsupported, RefusalCode::corrupt);
+    is_known = is_known && same.is_known;
+  }
+  return is_known ? answer(RefusalCode::none) : either(RefusalCode::none, RefusalCode::unsupported);
+}
+
 /// What the model does not follow may be refused where it is not declared, and may be anything where it is.
 Lawful capability_answer(const StoreModel& store, Capability capability) {
   return store.can(capability) ? kUnknown : answer(RefusalCode::unsupported);
@@ -161,8 +212,8 @@ Lawful lawful_answer(const Model& model, StoreIndex store, SequenceId sequence, 
     case Operation::clear:
       return declared->can(Capability::clear) ? answer(RefusalCode::none) : answer(RefusalCode::unsupported);
     case Operation::fork: return capability_answer(*declared, Capability::fork);
-    case Operation::save:
-    case Operation::restore: return capability_answer(*declared, Capability::save);
+    case Operation::save: return save_answer(on);
+    case Operation::restore: return restore_answer(on, called);
     default: return kUnknown;
   }
 }

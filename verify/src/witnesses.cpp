@@ -24,6 +24,7 @@ constexpr std::array<std::string_view, kProperties> kTexts{"window.opened",
                                                            "edit.truncated",
                                                            "edit.evicted",
                                                            "edit.cleared",
+                                                           "edit.restored",
                                                            "refused.any",
                                                            "refused.full",
                                                            "refused.evicted",
@@ -104,6 +105,7 @@ void WitnessBoard::on_store_event(const Event& event, const Model& model, const 
     case EventType::Move: return meet(event.store, Property::edit_moved_or_removed);
     case EventType::Truncate:
     case EventType::Evict:
+    case EventType::Restored:
     case EventType::Clear: return on_edit(event);
     case EventType::RegionMeasured: return on_call_end(event, store);
     case EventType::Refused: return on_refused(event);
@@ -196,6 +198,8 @@ void WitnessBoard::on_edit(const Event& event) {
   } else if (event.type == EventType::Evict) {
     const auto evict = trace::payload_of<trace::Evict>(event);
     met(Property::edit_evicted, evict.freed, evict.moved);
+  } else if (event.type == EventType::Restored) {
+    meet(event.store, Property::edit_restored);
   } else {
     met(Property::edit_cleared, trace::payload_of<trace::Clear>(event).freed, 0);
   }

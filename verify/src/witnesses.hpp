@@ -25,6 +25,7 @@ enum class Property : std::uint8_t {
   edit_truncated,
   edit_evicted,
   edit_cleared,
+  edit_restored,
   refused_any,
   refused_full,
   refused_evicted,
@@ -48,7 +49,7 @@ enum class Property : std::uint8_t {
   scope_reset,
   tensor_recorded,
 };
-inline constexpr std::size_t kProperties = 34;
+inline constexpr std::size_t kProperties = 35;
 
 /// Counts what the witnesses asked for have met. Facts where there are some; a store's word (append.overwrote,
 /// append.wrapped, edits that moved rows) is held to the facts by the rules.

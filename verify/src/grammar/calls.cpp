@@ -14,10 +14,12 @@ using trace::Operation;
 constexpr TypeSet kClaims{
     EventType::RowDigests,    EventType::Append, EventType::Overwrite,    EventType::Move,      EventType::Truncate,
     EventType::Evict,         EventType::Clear,  EventType::WindowOpened, EventType::WindowRun, EventType::ReadRows,
-    EventType::AttentionStep, EventType::Rotate, EventType::AttentionRun, EventType::Quantise};
+    EventType::AttentionStep, EventType::Rotate, EventType::AttentionRun, EventType::Quantise,
+    EventType::Saved,         EventType::Restored};
 /// The event that a call is made for; an append has none, for a store may claim to have done nothing.
 constexpr TypeSet kDeeds{EventType::WindowOpened, EventType::ReadRows, EventType::AttentionStep,
-                         EventType::Truncate,     EventType::Evict,    EventType::Clear};
+                         EventType::Truncate,     EventType::Evict,    EventType::Clear,
+                         EventType::Saved,        EventType::Restored};
 
 constexpr TypeSet claims_of(Operation operation) noexcept {
   switch (operation) {
@@ -30,12 +32,15 @@ constexpr TypeSet claims_of(Operation operation) noexcept {
     case Operation::truncate: return {EventType::Move, EventType::Truncate};
     case Operation::evict: return {EventType::Move, EventType::Rotate, EventType::RowDigests, EventType::Evict};
     case Operation::clear: return {EventType::Move, EventType::Clear};
+    case Operation::save: return {EventType::Saved};
+    case Operation::restore: return {EventType::Restored};
     default: return {};
   }
 }
 
 constexpr bool is_edit(Operation operation) noexcept {
-  return operation == Operation::truncate || operation == Operation::evict || operation == Operation::clear;
+  return operation == Operation::truncate || operation == Operation::evict || operation == Operation::clear ||
+         operation == Operation::restore;
 }
 
 /// How often the event that a call is made for stands in it; 0: it has none.
@@ -46,7 +51,9 @@ std::uint32_t deeds_of(const trace::Called& called) noexcept {
     case Operation::read:
     case Operation::truncate:
     case Operation::evict:
-    case Operation::clear: return 1;
+    case Operation::clear:
+    case Operation::save:
+    case Operation::restore: return 1;
     case Operation::attend: return called.count;
     default: return 0;
   }

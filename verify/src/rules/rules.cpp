@@ -12,7 +12,7 @@ std::span<const Rule> all_rules() {
       event_grammar_rule(),  expected_outcome_rule(), golden_sha256_rule(),        ledger_balance_rule(),
       legal_refused_rule(),  numeric_oracle_rule(),   output_bound_rule(),         plan_matches_rule(),
       position_order_rule(), quantise_once_rule(),    refusal_unchanged_rule(),    resident_set_rule(),
-      rope_ledger_rule(),    same_output_rule(),      stale_refusal_rule(),        trace_truth_rule(),
+      rope_ledger_rule(),    same_output_rule(),      saved_state_rule(),         stale_refusal_rule(),        trace_truth_rule(),
       visible_set_rule(),    window_exact_rule(),     zero_alloc_per_token_rule(),
   };
   return rules;

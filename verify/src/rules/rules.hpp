@@ -108,6 +108,7 @@ template <class C>
 [[nodiscard]] const Rule& resident_set_rule();
 [[nodiscard]] const Rule& rope_ledger_rule();
 [[nodiscard]] const Rule& same_output_rule();
+[[nodiscard]] const Rule& saved_state_rule();
 [[nodiscard]] const Rule& stale_refusal_rule();
 [[nodiscard]] const Rule& trace_truth_rule();
 [[nodiscard]] const Rule& visible_set_rule();

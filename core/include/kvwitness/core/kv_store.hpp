@@ -126,6 +126,34 @@ struct StoreLayout {
   std::uint32_t max_runs = 1;           ///< most runs that one window can have
 };
 
+/// What a save wrote, or a restore read.
+struct SavedState {
+  std::uint64_t bytes = 0;
+  Position from = 0;  ///< positions [from, to) that the layer which holds most had
+  Position to = 0;
+  Declared declared;
+};
+
+/// Files of whole sequences; see core/state_file.hpp for the product's own.
+class Saving {
+ public:
+  Saving() = default;
+  Saving(const Saving&) = delete;
+  Saving& operator=(const Saving&) = delete;
+  virtual ~Saving() = default;
+
+  /// Bytes that `save` writes of the sequence as it is now. Refuses as `save` does.
+  [[nodiscard]] virtual Outcome<std::uint64_t> saved_bytes(SequenceId sequence) const = 0;
+  /// Writes everything that the sequence is to the beginning of `out`. Refuses `out_of_order` in the middle of a token,
+  /// `no_memory` where `out` is too small. Changes nothing.
+  virtual Outcome<SavedState> save(SequenceId sequence, std::span<std::byte> out) const = 0;
+  /// Makes the sequence what it was when the file was saved, by this store or another of the same geometry, whatever it
+  /// holds now; views over it become stale. Refuses `out_of_order` in the middle of a token; `corrupt` what is no whole
+  /// file; `unsupported` a file of another version or geometry, and one whose positions the store cannot hold. A
+  /// refusal changes nothing.
+  virtual Outcome<SavedState> restore(SequenceId sequence, std::span<const std::byte> file) = 0;
+};
+
 /// Ids, ranges and layers come from scripts and foreign code: every call refuses nonsense instead of asserting.
 ///
 /// A token is appended layer by layer, 0 .. L-1 without those that read a donor's rows, the same count to each; a layer
@@ -175,6 +203,9 @@ class KvStore {
   virtual Outcome<Edited> evict(SequenceId sequence, Range range) = 0;
   /// Empties the sequence; afterwards it is as freshly built.
   virtual Outcome<Edited> clear(SequenceId sequence) = 0;
+
+  /// Of stores with the capability `save`; null: it cannot. Owned by the store.
+  [[nodiscard]] virtual Saving* saving() noexcept { return nullptr; }
 };
 
 /// A refusal of `operation` with what was asked and what is held.

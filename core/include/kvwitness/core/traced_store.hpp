@@ -88,6 +88,13 @@ class TracedStore {
   Outcome<Done> evict(SequenceId sequence, Range range);
   Outcome<Done> clear(SequenceId sequence);
 
+  /// Bytes that `save` needs now. Tells nothing; refuses as the store does.
+  [[nodiscard]] Outcome<std::uint64_t> saved_bytes(SequenceId sequence) const;
+  /// Saves a sequence to the beginning of `out`. A store that cannot save refuses `unsupported`.
+  Outcome<SavedState> save(SequenceId sequence, std::span<std::byte> out);
+  /// Restores a sequence from a file. `end_then`: where it ended when it was saved, by the caller's own count.
+  Outcome<Done> restore(SequenceId sequence, std::span<const std::byte> file, Position end_then);
+
   /// Tells a call that was never made because no store of this interface can do it (fork, save, middle evict, ...).
   Outcome<Done> refuse_unsupported(SequenceId sequence, trace::Operation operation);
 

@@ -98,8 +98,8 @@ struct Expected { Operation operation; RefusalCode outcome; std::uint32_t step; 
 /// Fact: the seam is about to call the store. `from`, `to` are the range asked for (window, read, evict), `to` the new
 /// end (truncate); `count` the rows (append) or queries (attend). `stream` and `ordinal` say where appended rows or
 /// queries come from (0: unknown). Of an append to a layer with rope, [`from`, `to`) are the positions that its keys
-/// were rotated to (empty: not told).
-struct Called { NameHash stream; Operation operation; Position from; Position to; ViewId view; std::uint32_t count; std::uint32_t ordinal; std::uint64_t reserved; };
+/// were rotated to (empty: not told). `file`: of a restore, XXH3-64 of the file that it is given.
+struct Called { NameHash stream; Operation operation; Position from; Position to; ViewId view; std::uint32_t count; std::uint32_t ordinal; std::uint64_t file; };
 /// Fact: the call was refused; `held` is the range that the store says it holds.
 struct Refused { Operation operation; RefusalCode reason; Position asked_from; Position asked_to; Position held_from; Position held_to; ViewId view; std::uint32_t reserved0; std::uint64_t reserved; };
 /// Fact: the call ended; what the probe saw inside it. `evidence` is observed or unmeasured.
@@ -160,6 +160,7 @@ struct Clear { std::uint32_t freed; std::uint32_t reserved0; std::uint64_t reser
 struct Fork { SequenceId parent; SequenceId child; Position upto; std::uint32_t shared; std::uint64_t reserved[3]; };
 struct Drop { std::uint32_t freed; std::uint32_t reserved0; std::uint64_t reserved[4]; };
 struct Reorder { SequenceId parent; std::uint32_t beam; std::uint64_t reserved[4]; };
+/// `digest` is XXH3-64 of the whole file, as the seam saw it; [from, to) what the layer that holds most had.
 struct Saved { std::uint64_t bytes; std::uint64_t digest; Position from; Position to; std::uint64_t reserved[2]; };
 struct Restored { std::uint64_t bytes; std::uint64_t digest; Position from; Position to; std::uint64_t reserved[2]; };
 

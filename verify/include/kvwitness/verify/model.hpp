@@ -87,6 +87,8 @@ class LayerModel {
   template <class F>
   void close_gap(Range gone, F&& changed);
   void clear() noexcept;
+  /// All rows were written anew by event `epoch`, to slots that were not told.
+  void rewrite(std::uint64_t epoch) noexcept;
   /// Makes the next row's position `position`; only while nothing is held.
   void restart_at(Position position) noexcept { start_ = position; }
 
@@ -127,6 +129,13 @@ void LayerModel::close_gap(Range gone, F&& changed) {
     append(row);
   }
 }
+
+/// A sequence as it was when a store saved it.
+struct SavedSequence {
+  std::uint64_t file = 0;  ///< digest of the file
+  StoreIndex store = 0;
+  std::vector<LayerModel> layers;
+};
 
 /// A window that was handed out.
 struct ViewModel {
@@ -246,6 +255,7 @@ struct TokenModel {
 inline constexpr std::uint64_t kModelCellsMax = std::uint64_t{1} << 20;  ///< layers times sequences, all stores
 inline constexpr std::uint64_t kModelRowsMax = std::uint64_t{1} << 22;
 inline constexpr std::size_t kModelViewsMax = 4096;
+inline constexpr std::size_t kModelSavesMax = 16;  ///< sequences as they were saved, the newest ones
 
 /// Memory is bounded by what is resident, open views and declared stores; never by the length of the trace.
 class Model {
@@ -272,6 +282,10 @@ class Model {
   [[nodiscard]] const ViewModel* view(ViewId id) const noexcept;
   /// In the order of their ids.
   [[nodiscard]] std::span<const ViewModel> open_views() const noexcept;
+  /// What was saved to a file, by the digest of its bytes; null where that is not known.
+  [[nodiscard]] const SavedSequence* saved(std::uint64_t file) const noexcept;
+  /// False where a file that was saved may be one that is not known.
+  [[nodiscard]] bool remembers_all_saves() const noexcept;
   /// Why the model no longer follows a store; empty while it follows all.
   [[nodiscard]] std::string_view lost_track() const noexcept;
 

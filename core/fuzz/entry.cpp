@@ -1,0 +1,93 @@
+#include "entry.hpp"
+
+#include "kvwitness/core/compact_store.hpp"
+#include "kvwitness/core/flat_store.hpp"
+#include "kvwitness/core/model_config.hpp"
+#include "kvwitness/core/ring_store.hpp"
+#include "kvwitness/core/state_file.hpp"
+#include "kvwitness/trace/digest.hpp"
+#include "kvwitness/trace/error.hpp"
+
+#include <cstring>
+#include <memory>
+#include <string>
+#include <vector>
+
+namespace kvwitness::core {
+namespace {
+
+using File = std::vector<std::byte>;
+
+StoreConfig small_config(bool slides) {
+  StoreConfig config;
+  LayerGeometry layer;
+  layer.head_dim = 2;
+  layer.window = {2, true};
+  layer.capacity = 4;
+  layer.sliding = slides;
+  config.layers.assign(2, layer);
+  return config;
+}
+
+File saved(KvStore& store) {
+  File file(*store.saving()->saved_bytes(0));
+  KVW_ASSERT(store.saving()->save(0, file).ok());
+  return file;
+}
+
+/// Everything before the positions made right, and the digest behind all; offsets as in state_file.hpp.
+File sealed(const File& bytes, const File& whole) {
+  constexpr std::size_t kPositionsAt = 32;
+  constexpr std::size_t kBytesAt = 24;
+  File file = bytes;
+  if (file.size() < whole.size()) file.resize(whole.size());
+  std::memcpy(file.data(), whole.data(), kPositionsAt);
+  const std::uint64_t size = file.size();
+  std::memcpy(file.data() + kBytesAt, &size, sizeof size);
+  const std::uint64_t digest = trace::digest_bytes(std::span(file).first(file.size() - sizeof digest));
+  std::memcpy(file.data() + file.size() - sizeof digest, &digest, sizeof digest);
+  return file;
+}
+
+void try_to_restore(KvStore& store, const File& file) {
+  const File before = saved(store);
+  if (!store.saving()->restore(0, file)) {
+    KVW_ASSERT(saved(store) == before);
+    return;
+  }
+  const File after = saved(store);
+  KVW_ASSERT(store.saving()->restore(0, after).ok());
+  KVW_ASSERT(saved(store) == after);
+  for (LayerIndex layer = 0; layer < store.layout().config->layers.size(); ++layer) {
+    const Extent held = *store.extent(0, layer);
+    File k(256);
+    File v(256);
+    KVW_ASSERT(store.read(0, layer, {held.window_start, held.end}, {k, v}).ok());
+  }
+}
+
+}  // namespace
+
+void fuzz_state(std::string_view bytes) {
+  const auto* data = reinterpret_cast<const std::byte*>(bytes.data());
+  const File file(data, data + bytes.size());
+  for (const auto& store : {make_ring_store(small_config(true)), make_flat_store(small_config(false)),
+                            make_compact_store(small_config(false))}) {
+    const File empty = saved(*store);
+    try_to_restore(*store, file);
+    try_to_restore(*store, sealed(file, empty));
+  }
+}
+
+void fuzz_config(std::string_view bytes) {
+  try {
+    const ModelConfig config = model_config_from_json(bytes, "fuzz");
+    KVW_ASSERT(!config.layers.empty() && config.kv_heads != 0 && config.q_heads % config.kv_heads == 0);
+    for (std::size_t i = 0; i < config.layers.size(); ++i)
+      KVW_ASSERT(!config.layers[i].donor || *config.layers[i].donor < i);
+  } catch (const trace::Error& error) {
+    KVW_ASSERT(error.location().file == "fuzz");
+  }
+}
+
+}  // namespace kvwitness::core

@@ -1,0 +1,35 @@
+#include "model_state.hpp"
+
+namespace kvwitness::verify {
+
+void Model::State::do_save(StoreState& store, StoreIndex index) {
+  const SequenceState* saved = sequence(store, store.model.call.sequence);
+  if (saved != nullptr) saves.keep({store.told.file, index, saved->layers});
+}
+
+void Model::State::do_restore(StoreState& store, StoreIndex index, std::uint64_t number) {
+  const CallModel& call = store.model.call;
+  SequenceState* on = sequence(store, call.sequence);
+  const SavedSequence* saved = saves.find(call.called.file);
+  if (on == nullptr || saved == nullptr || saved->layers.size() != on->layers.size())
+    return lose_track(store, "a file was restored that is none of those remembered");
+  for (ViewModel& view : views) view.edited = view.edited || (view.store == index && view.sequence == call.sequence);
+  for (std::size_t i = 0; i < on->layers.size(); ++i) {
+    rooms += saved->layers[i].room();
+    rooms -= on->layers[i].room();
+    on->layers[i] = saved->layers[i];
+    on->layers[i].rewrite(number);
+    mark_stale(index, call.sequence, static_cast<LayerIndex>(i), {0, trace::kNoPosition}, number);
+  }
+  on->token = {};
+}
+
+const SavedSequence* Model::saved(std::uint64_t file) const noexcept {
+  return state_->saves.find(file);
+}
+
+bool Model::remembers_all_saves() const noexcept {
+  return !state_->saves.has_forgotten();
+}
+
+}  // namespace kvwitness::verify

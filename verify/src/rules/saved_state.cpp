@@ -1,0 +1,152 @@
+// A restored sequence is the one that was saved; a file that was never saved is restored by nobody.
+#include "rules/calls.hpp"
+#include "rules/rules.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <map>
+#include <vector>
+
+namespace kvwitness::verify {
+namespace {
+
+using Reads = Payloads<trace::Saved, trace::Restored, trace::Called, trace::RegionMeasured, trace::StateDigest>;
+
+constexpr RuleInfo kInfo{
+    .id = "saved-state",
+    .level = Level::must,
+    .says =
+        "After a restore every layer holds the positions and rows that it held when the file was saved, whatever was "
+        "done meanwhile; saving changes nothing, and what is no file of this geometry is not restored.",
+    .formula =
+        "restored(f) => f was saved, by a store of the same geometry; for each layer: [from, to) and digests of all "
+        "rows read back = those that the list model had when f was saved; bytes(restored) = bytes(saved)",
+    .witness = "a layer that was read back after a restore",
+    .faults = "save-restore-reset (ggml-org/llama.cpp#26063, ggml-org/llama.cpp#27052, ml-explore/mlx-swift-lm#443)",
+    .reads = Reads::kTypes,
+};
+
+class SavedState final : public RuleChecker<SavedState, kInfo, Reads> {
+ public:
+  void on(const trace::Called& /*called*/, const Event& event, const Moment& /*moment*/) { settle(event.store); }
+
+  void on(const trace::Saved& saved, const Event& event, const Moment& moment) {
+    told_[saved.digest] = saved;
+    if (told_.size() > kModelSavesMax) forget(moment);
+    const StoreModel* store = moment.model.store(event.store);
+    if (store == nullptr || !store->tracked) return;
+    check_range({saved.from, saved.to}, widest(event, moment), event, moment);
+  }
+
+  void on(const trace::Restored& restored, const Event& event, const Moment& moment) {
+    const StoreModel* store = moment.model.store(event.store);
+    if (store == nullptr || !store->tracked) return;
+    if (const SavedSequence* saved = moment.model.saved(restored.digest); saved != nullptr)
+      check_range({restored.from, restored.to}, widest(*saved), event, moment);
+    const auto found = told_.find(restored.digest);
+    if (found == told_.end() || found->second.bytes == restored.bytes) return;
+    violate(event, moment, fmt::format("{} bytes, as were saved", found->second.bytes),
+            fmt::format("{} bytes", restored.bytes));
+  }
+
+  void on(const trace::RegionMeasured& region, const Event& event, const Moment& moment) {
+    const CallModel* call = ended_call(region, event, moment);
+    if (call == nullptr || call->called.operation != trace::Operation::restore || !call->done) return;
+    if (is_unlawfully_done(*call))
+      violate(event, moment, outcome_text(call->law.code), outcome_text(RefusalCode::none), call->number);
+    const StoreModel& store = *moment.model.store(event.store);
+    if (call->sequence >= store.created.sequences) return;
+    awaited_[event.store] = {call->sequence, call->number, static_cast<std::uint32_t>(store.layers.size())};
+  }
+
+  void on(const trace::StateDigest& state, const Event& event, const Moment& moment) {
+    const auto found = awaited_.find(event.store);
+    if (state.reason != trace::DigestReason::after_edit || found == awaited_.end()) return;
+    Awaited& awaited = found->second;
+    const LayerModel* layer = moment.model.layer(event.store, event.sequence, event.layer);
+    if (awaited.layers == 0 || awaited.sequence != event.sequence || layer == nullptr) return;
+    --awaited.layers;
+    judge(state, *layer, awaited.restore, event, moment);
+  }
+
+ private:
+  /// Layers of a restored sequence that were not read back yet.
+  struct Awaited {
+    SequenceId sequence = 0;
+    std::uint64_t restore = 0;  ///< event number
+    std::uint32_t layers = 0;
+  };
+
+  void judge(const trace::StateDigest& state, const LayerModel& layer, std::uint64_t cause, const Event& event,
+             const Moment& moment) {
+    meet();
+    const Range found{state.from, state.to};
+    if (found != layer.held()) {
+      return violate(event, moment, fmt::format("positions {}, as they were saved", to_text(layer.held())),
+                     fmt::format("positions {}", to_text(found)), cause);
+    }
+    if (layer.rows() == 0) return;
+    const auto digests = layer.digests();
+    if (!digests || state.k_digest == 0 || state.v_digest == 0) {
+      ++not_told_;
+    } else if (digests->k != state.k_digest || digests->v != state.v_digest) {
+      violate(event, moment,
+              fmt::format("rows of {} as they were saved: k {:#x}, v {:#x}", to_text(found), digests->k, digests->v),
+              fmt::format("k {:#x}, v {:#x}", state.k_digest, state.v_digest), cause);
+    }
+  }
+
+  void check_range(Range told, Range held, const Event& event, const Moment& moment) {
+    if (told == held) return;
+    violate(event, moment, fmt::format("positions {}, of the layer that holds most", to_text(held)),
+            fmt::format("positions {}", to_text(told)));
+  }
+
+  static Range widest(const SavedSequence& saved) {
+    Range range = saved.layers.front().held();
+    for (const LayerModel& layer : saved.layers) range.from = std::min(range.from, layer.start());
+    return range;
+  }
+
+  static Range widest(const Event& event, const Moment& moment) {
+    const auto layers = static_cast<LayerIndex>(moment.model.store(event.store)->layers.size());
+    Range range{trace::kNoPosition, 0};
+    for (LayerIndex layer = 0; layer < layers; ++layer) {
+      const LayerModel* rows = moment.model.layer(event.store, event.sequence, layer);
+      if (rows != nullptr) range = {std::min(range.from, rows->start()), std::max(range.to, rows->end())};
+    }
+    return range;
+  }
+
+  /// Of files that the model does not know any more nothing is remembered here either.
+  void forget(const Moment& moment) {
+    std::erase_if(told_, [&](const auto& entry) { return moment.model.saved(entry.first) == nullptr; });
+  }
+
+  void settle(StoreIndex store) noexcept {
+    const auto found = awaited_.find(store);
+    if (found == awaited_.end()) return;
+    not_told_ += found->second.layers;
+    found->second.layers = 0;
+  }
+
+  void on_end(const Moment& /*moment*/, RuleVerdict& verdict) override {
+    for (const auto& [store, awaited] : awaited_) settle(store);
+    if (not_told_ != 0)
+      make_inconclusive(verdict,
+                        fmt::format("{} layers were not read back after a restore, or without digests", not_told_));
+  }
+
+  std::map<StoreIndex, Awaited> awaited_;
+  std::map<std::uint64_t, trace::Saved> told_;  // by file
+  std::uint64_t not_told_ = 0;
+};
+
+}  // namespace
+
+const Rule& saved_state_rule() {
+  return rule_of<SavedState>();
+}
+
+}  // namespace kvwitness::verify
