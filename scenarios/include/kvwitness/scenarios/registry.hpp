@@ -4,6 +4,7 @@
 #include "kvwitness/core/attention.hpp"
 #include "kvwitness/core/decoder/store_cache.hpp"
 #include "kvwitness/core/kv_store.hpp"
+#include "kvwitness/core/plan.hpp"
 
 #include <cstdint>
 #include <functional>
@@ -33,12 +34,12 @@ struct StoreKind {
   std::string title;  ///< one line for people
   std::uint64_t capabilities = 0;
   std::function<Subject(const core::StoreConfig&)> make;
+  core::PlanStore plan = nullptr;  ///< what it will take; null: not predicted, and then not judged
 };
 
 class StoreRegistry {
  public:
   /// Throws trace::Error where the name is taken.
-  core::PlanStore plan = nullptr;  ///< what it will take; null: not predicted, and then not judged
   void add(StoreKind kind);
   [[nodiscard]] const StoreKind* find(std::string_view name) const noexcept;
   [[nodiscard]] const std::vector<StoreKind>& all() const noexcept { return kinds_; }
