@@ -12,7 +12,6 @@
 #include <string>
 #include <string_view>
 #include <vector>
-#include "kvwitness/core/plan.hpp"
 
 namespace kvwitness::scenarios {
 
