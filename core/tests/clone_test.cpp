@@ -5,6 +5,10 @@
 
 #include <boost/test/data/test_case.hpp>
 
+#include <utility>
+#include <vector>
+
+using namespace kvwitness;
 using namespace kvwitness::core;
 using namespace kvwitness::core::testing;
 namespace data = boost::unit_test::data;
@@ -110,6 +114,40 @@ BOOST_AUTO_TEST_CASE(keys_before_rotation_come_along) {
     BOOST_TEST((held_rows(*store, layer, 0) == held_rows(*store, layer, 1)));
   const std::vector<Token> next{7, 8, 9};
   BOOST_TEST((feed_all(decoder, cache, next, 1, 0) == feed_all(decoder, cache, next, 1, 1)));
+}
+
+BOOST_AUTO_TEST_CASE(a_traced_clone_tells_what_was_done_to_the_copy) {
+  const DecoderConfig config = shaped({5, 0});
+  Decoder decoder(config, seeded_weights(config), 4);
+  StoreConfig layers = store_config(config, 24, false, 2);
+  for (LayerGeometry& layer : layers.layers) layer.rope = RopeConfig{};
+  const auto store = make_compact_store(layers);
+  trace::NameTable names;
+  trace::Recorder recorder;
+  trace::Bus bus(names, {.capacity = 4096, .batch = 4096});
+  bus.subscribe(recorder);
+  {
+    TracedStore traced(*store, bus, 0);
+    BareCache cache(*store);
+    (void)feed_all(decoder, cache, tokens_of(config, 6), 1);
+    BOOST_TEST((clone_sequence({std::as_const(traced), 0}, {traced, 0}).code() == RefusalCode::unsupported));
+    BOOST_TEST(*clone_sequence({std::as_const(traced), 0}, {traced, 1}) == 2U * 6);
+    BOOST_TEST(traced.end(1, 1) == 6U);
+  }
+  for (LayerIndex layer = 0; layer < 2; ++layer)
+    BOOST_TEST((held_rows(*store, layer, 0) == held_rows(*store, layer, 1)));
+  bus.flush();
+  std::uint32_t cleared = 0;
+  std::vector<Position> rotated_to;
+  for (const trace::Event& event : recorder.events()) {
+    if (event.type != trace::EventType::Called) continue;
+    const auto called = trace::payload_of<trace::Called>(event);
+    BOOST_TEST(event.sequence == 1U);
+    cleared += called.operation == trace::Operation::clear;
+    if (called.operation == trace::Operation::append && event.layer == 0) rotated_to.push_back(called.from);
+  }
+  BOOST_TEST(cleared == 1U);
+  BOOST_TEST((rotated_to == std::vector<Position>{0, 1, 2, 3, 4, 5}));
 }
 
 BOOST_AUTO_TEST_CASE(what_cannot_be_cloned_is_refused) {

@@ -176,6 +176,18 @@ BOOST_AUTO_TEST_CASE(names_are_taken_until_nothing_is_left) {
   BOOST_TEST(!ledger.knows("page"));
 }
 
+BOOST_AUTO_TEST_CASE(a_forgotten_name_is_free_and_its_tokens_stay) {
+  SpanLedger ledger(Numbering::renumbered);
+  ledger.append(6);
+  ledger.name("page", {1, 4});
+  ledger.forget("page");
+  ledger.forget("other");
+  BOOST_TEST(!ledger.knows("page"));
+  BOOST_TEST((ledger.resident().front() == Range{0, 6}));
+  ledger.name("page", {4, 6});
+  BOOST_TEST((ledger.find("page").front() == Range{4, 6}));
+}
+
 BOOST_AUTO_TEST_CASE(a_refusal_leaves_the_ledger_as_the_store_is) {
   SpanLedger ledger(Numbering::absolute);
   ledger.append(10);

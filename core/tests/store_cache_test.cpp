@@ -3,6 +3,7 @@
 
 #include "kvwitness/core/decoder/decoder.hpp"
 #include "kvwitness/core/decoder/forward.hpp"
+#include "kvwitness/core/decoder/speculate.hpp"
 #include "kvwitness/core/flat_store.hpp"
 #include "kvwitness/core/ring_store.hpp"
 #include "kvwitness/trace/probe.hpp"
@@ -137,6 +138,32 @@ BOOST_AUTO_TEST_CASE(attention_says_that_it_is_golden_and_where_rows_come_from) 
     ++steps;
   }
   BOOST_TEST(steps == 6U);
+}
+
+BOOST_AUTO_TEST_CASE(a_tree_tells_the_rows_of_the_store_that_its_drafts_see) {
+  const DecoderConfig model = golden_decoder({3, true});
+  Bench bench(model, make_flat_store(config_for(model, 16, false)), 5);
+  BOOST_TEST_REQUIRE(bench.feed(std::span(kStream).first(5)).ok());
+  bench.bus.flush();
+  const std::size_t before = bench.recorder.events().size();
+  TreeVerifier verifier(bench.decoder);
+  const std::vector<DraftNode> chain{{1, kSequenceEnd}, {2, 0}, {3, 1}, {4, 2}};
+  std::vector<float> logits(chain.size() * model.vocab);
+  BOOST_TEST_REQUIRE(verifier.verify(bench.cache, 0, chain, logits).ok());
+  bench.bus.flush();
+  std::vector<std::uint32_t> visited;
+  for (std::size_t i = before; i < bench.recorder.events().size(); ++i) {
+    const trace::Event& event = bench.recorder.events()[i];
+    if (event.type == trace::EventType::AttentionStep)
+      visited.push_back(trace::payload_of<trace::AttentionStep>(event).visited);
+  }
+  // A window of three: of five rows the first draft sees two, each one deeper sees one less.
+  BOOST_TEST((visited == std::vector<std::uint32_t>{2, 1, 0, 0, 2, 1, 0, 0}));
+  std::vector<Token> tokens(kStream.begin(), kStream.begin() + 5);
+  for (std::size_t i = 0; i < chain.size(); ++i) {
+    tokens.push_back(chain[i].token);
+    BOOST_TEST(std::ranges::equal(std::span(logits).subspan(i * model.vocab, model.vocab), expected(model, tokens)));
+  }
 }
 
 BOOST_AUTO_TEST_CASE(sinks_before_the_window_are_refused) {

@@ -9,10 +9,13 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <numeric>
 #include <utility>
 
 namespace kvwitness::scenarios {
 namespace {
+
+using trace::RefusalCode;
 
 constexpr std::uint64_t kLogitsBytesMax = std::uint64_t{1} << 30;
 
@@ -28,7 +31,8 @@ std::size_t stream_of(const Case& which, const Step& step) {
 }
 
 bool feeds(const Step& step) noexcept {
-  return step.operation == trace::Operation::prefill || step.operation == trace::Operation::decode;
+  return step.operation == trace::Operation::prefill || step.operation == trace::Operation::decode ||
+         step.operation == trace::Operation::verify;
 }
 
 /// Most tokens that each sequence is fed of a stream, over all stores.
@@ -84,6 +88,14 @@ void TokenBook::choose_next(trace::SequenceId sequence, std::uint32_t ordinal, s
   chosen.push_back(core::argmax(logits));
 }
 
+void TokenBook::clone(trace::SequenceId from, trace::SequenceId to) {
+  if (!source_->greedy) return;
+  const std::vector<core::Token>& source = chosen_[from];
+  std::vector<core::Token>& target = chosen_[to];
+  target.reserve(source.size() + target.capacity());
+  target.assign(source.begin(), source.end());
+}
+
 // ---- decoders -------------------------------------------------------------------------------------------------------
 
 DecoderRuns::DecoderRuns(const Case& which, std::span<const std::unique_ptr<StoreRun>> stores, std::uint32_t tokens_max)
@@ -98,8 +110,7 @@ DecoderRuns::DecoderRuns(const Case& which, std::span<const std::unique_ptr<Stor
     if (!feeds(step) || !has(stream)) return;
     for (const auto& store : stores) {
       if (std::ranges::find(step.on, store->name()) == step.on.end()) continue;
-      decoders_[{stream, store->index()}] = &decoder_for(which.streams[stream].decoder->model, *store, tokens_max);
-      if (!caches_.contains(store->index())) caches_[store->index()] = store->make_cache(tokens_max);
+      build(step, *store, tokens_max);
     }
     vocab = std::max<std::uint64_t>(vocab, this->vocab(stream));
   });
@@ -108,6 +119,15 @@ DecoderRuns::DecoderRuns(const Case& which, std::span<const std::unique_ptr<Stor
                                    kLogitsBytesMax));
   tokens_.resize(tokens_max);
   logits_.resize(vocab * tokens_max);
+  path_.resize(tokens_max);
+}
+
+void DecoderRuns::build(const Step& step, StoreRun& store, std::uint32_t tokens_max) {
+  const Place place{stream_of(*case_, step), store.index()};
+  core::Decoder& decoder = decoder_for(case_->streams[place.first].decoder->model, store, tokens_max);
+  decoders_[place] = &decoder;
+  if (step.is_tree) verifiers_.try_emplace(place, decoder);
+  if (!caches_.contains(store.index())) caches_[store.index()] = store.make_cache(tokens_max);
 }
 
 core::Decoder& DecoderRuns::decoder_for(const DecoderModel& model, const StoreRun& store, std::uint32_t tokens_max) {
@@ -137,6 +157,65 @@ trace::RefusalCode DecoderRuns::feed(core::DecoderCache& cache, const StoreRun& 
   if (!fed) return fed.code();
   book.choose_next(sequence, ordinal + count - 1, logits().last(vocab(stream)));
   return trace::RefusalCode::none;
+}
+
+RefusalCode DecoderRuns::feed_batch(core::DecoderCache& cache, StoreRun& store, std::size_t stream,
+                                    std::span<const trace::SequenceId> sequences) {
+  KVW_ASSERT(sequences.size() <= tokens_.size());
+  TokenBook& book = books_.at(stream);
+  const std::size_t vocab = this->vocab(stream);
+  const auto ordinal = [&](trace::SequenceId sequence) { return store.sequence(sequence).ordinals[stream]; };
+  for (std::size_t i = 0; i < sequences.size(); ++i) tokens_[i] = book.at(sequences[i], ordinal(sequences[i]));
+  logits_told_ = sequences.size() * vocab;
+  const auto fed = decoders_.at({stream, store.index()})
+                       ->feed_batch(cache, sequences, std::span(tokens_).first(sequences.size()),
+                                    std::span(logits_).first(logits_told_));
+  if (!fed) return fed.code();
+  for (std::size_t i = 0; i < sequences.size(); ++i)
+    book.choose_next(sequences[i], ordinal(sequences[i]) - 1, logits().subspan(i * vocab, vocab));
+  return RefusalCode::none;
+}
+
+core::Outcome<std::uint32_t> DecoderRuns::verify_chain(core::DecoderCache& cache, core::Decoder& decoder,
+                                                       const Step& step, trace::SequenceId sequence,
+                                                       core::Token expected) {
+  for (std::size_t i = 0; i < step.drafts.size(); ++i) tokens_[i] = step.drafts[i].token;
+  std::iota(path_.begin(), path_.end(), 0U);
+  return core::verify_chain(decoder, cache, sequence, std::span(tokens_).first(step.drafts.size()), expected,
+                            std::span(logits_).first(logits_told_));
+}
+
+core::Outcome<std::uint32_t> DecoderRuns::verify_tree(core::DecoderCache& cache, core::TreeVerifier& verifier,
+                                                      const Step& step, trace::SequenceId sequence,
+                                                      core::Token expected) {
+  const std::span<float> logits = std::span(logits_).first(logits_told_);
+  if (const auto seen = verifier.verify(cache, sequence, step.drafts, logits); !seen) return seen.refusal();
+  const std::uint32_t accepted = core::greedy_path(step.drafts, expected, logits, path_);
+  const auto kept = verifier.accept(cache, sequence, std::span(path_).first(accepted));
+  if (!kept) return kept.refusal();
+  return accepted;
+}
+
+RefusalCode DecoderRuns::verify(core::DecoderCache& cache, const StoreRun& store, const Step& step,
+                                trace::SequenceId sequence, std::uint32_t ordinal) {
+  const Place place{stream_of(*case_, step), store.index()};
+  TokenBook& book = books_.at(place.first);
+  const std::size_t vocab = this->vocab(place.first);
+  KVW_ASSERT(step.drafts.size() <= tokens_.size());
+  logits_told_ = step.drafts.size() * vocab;
+  accepted_ = 0;
+  const core::Token expected = book.at(sequence, ordinal);
+  const auto done = step.is_tree ? verify_tree(cache, verifiers_.at(place), step, sequence, expected)
+                                 : verify_chain(cache, *decoders_.at(place), step, sequence, expected);
+  if (!done) return done.code();
+  accepted_ = *done;
+  for (std::uint32_t i = 0; i < accepted_; ++i)
+    book.choose_next(sequence, ordinal + i, logits().subspan(path_[i] * vocab, vocab));
+  return RefusalCode::none;
+}
+
+void DecoderRuns::clone_tokens(trace::SequenceId from, trace::SequenceId to) {
+  for (auto& [stream, book] : books_) book.clone(from, to);
 }
 
 }  // namespace kvwitness::scenarios

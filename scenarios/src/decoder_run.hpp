@@ -2,6 +2,7 @@
 #pragma once
 
 #include "kvwitness/core/decoder/decoder.hpp"
+#include "kvwitness/core/decoder/speculate.hpp"
 #include "kvwitness/core/decoder/store_cache.hpp"
 #include "store_run.hpp"
 
@@ -25,6 +26,8 @@ class TokenBook {
   [[nodiscard]] core::Token at(trace::SequenceId sequence, std::uint32_t ordinal) const;
   /// Of a greedy stream: the token after `ordinal` is the most likely one by its logits, where it is not known yet.
   void choose_next(trace::SequenceId sequence, std::uint32_t ordinal, std::span<const float> logits);
+  /// `to` goes on with the tokens that were chosen for `from`. Allocates.
+  void clone(trace::SequenceId from, trace::SequenceId to);
 
  private:
   const DecoderSource* source_;
@@ -42,7 +45,17 @@ class DecoderRuns {
   /// Feeds tokens [ordinal, ordinal+count) of the stream to a sequence through `cache`.
   [[nodiscard]] trace::RefusalCode feed(core::DecoderCache& cache, const StoreRun& store, std::size_t stream,
                                         trace::SequenceId sequence, std::uint32_t ordinal, std::uint32_t count);
-  /// Logits of each token of the last feed, [count][vocab].
+  /// Feeds each sequence the token that is next in the stream.
+  [[nodiscard]] trace::RefusalCode feed_batch(core::DecoderCache& cache, StoreRun& store, std::size_t stream,
+                                              std::span<const trace::SequenceId> sequences);
+  /// Verifies the step's drafts, of which the first stands for the token at `ordinal`.
+  [[nodiscard]] trace::RefusalCode verify(core::DecoderCache& cache, const StoreRun& store, const Step& step,
+                                          trace::SequenceId sequence, std::uint32_t ordinal);
+  /// Drafts that the last `verify` accepted, in their order: rows of `logits`.
+  [[nodiscard]] std::span<const std::uint32_t> accepted() const noexcept { return std::span(path_).first(accepted_); }
+  /// In every stream `to` goes on with the tokens of `from`.
+  void clone_tokens(trace::SequenceId from, trace::SequenceId to);
+  /// Logits of each token or draft of the last call, [count][vocab].
   [[nodiscard]] std::span<const float> logits() const noexcept { return std::span(logits_).first(logits_told_); }
   [[nodiscard]] std::uint32_t vocab(std::size_t stream) const noexcept;
   /// The cache over a store that some decoder is fed to.
@@ -53,16 +66,27 @@ class DecoderRuns {
     DecoderModel model;  ///< with the windows that it is run with
     std::unique_ptr<core::Decoder> decoder;
   };
+  using Place = std::pair<std::size_t, trace::StoreIndex>;  ///< stream and store
+  void build(const Step& step, StoreRun& store, std::uint32_t tokens_max);
+  [[nodiscard]] core::Outcome<std::uint32_t> verify_chain(core::DecoderCache& cache, core::Decoder& decoder,
+                                                          const Step& step, trace::SequenceId sequence,
+                                                          core::Token expected);
+  [[nodiscard]] core::Outcome<std::uint32_t> verify_tree(core::DecoderCache& cache, core::TreeVerifier& verifier,
+                                                         const Step& step, trace::SequenceId sequence,
+                                                         core::Token expected);
   [[nodiscard]] core::Decoder& decoder_for(const DecoderModel& model, const StoreRun& store, std::uint32_t tokens_max);
 
   const Case* case_;
   std::vector<Model> models_;
-  std::map<std::pair<std::size_t, trace::StoreIndex>, core::Decoder*> decoders_;  ///< by stream and store
+  std::map<Place, core::Decoder*> decoders_;
+  std::map<Place, core::TreeVerifier> verifiers_;
   std::map<trace::StoreIndex, std::unique_ptr<core::StoreCache>> caches_;
   std::map<std::size_t, TokenBook> books_;  ///< by stream
   std::vector<core::Token> tokens_;
   std::vector<float> logits_;
   std::size_t logits_told_ = 0;
+  std::vector<std::uint32_t> path_;
+  std::uint32_t accepted_ = 0;
 };
 
 }  // namespace kvwitness::scenarios

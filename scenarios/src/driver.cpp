@@ -65,7 +65,8 @@ std::uint64_t count_tokens(const Case& which, const DriveOptions& options) {
     switch (step.operation) {
       case trace::Operation::append:
       case trace::Operation::prefill:
-      case trace::Operation::decode: tokens += step.count * subjects * times; break;
+      case trace::Operation::decode:
+      case trace::Operation::verify: tokens += step.count * subjects * times; break;
       case trace::Operation::workload:
         tokens += measure_workload(workload_file(which, step, options.root), step.requests_max).tokens() * times;
         break;

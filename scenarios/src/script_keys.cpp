@@ -26,19 +26,21 @@ constexpr Keys kWitness = {"sometimes"};
 constexpr Keys kBudgets = {"after_token",    "allocations_per_token", "adapters_per_token", "copied_bytes_per_token",
                            "live_bytes_max", "resident_positions_max"};
 
-constexpr Keys kAppend = {"op", "id", "on", "seq", "expect", "count", "chunk", "layer", "stream", "ordinal"};
-constexpr Keys kPrefill = {"op",    "id",     "on",      "seq",  "expect", "count",
-                           "chunk", "stream", "ordinal", "path", "as",     "record_every"};
-constexpr Keys kDecode = {"op",     "id",      "on",   "seq", "expect",       "count",
-                          "stream", "ordinal", "path", "as",  "attend_every", "record_every"};
+constexpr Keys kAppend = {"op", "id", "on", "seq", "expect", "count", "chunk", "layer", "stream", "ordinal", "span"};
+constexpr Keys kPrefill = {"op",     "id",      "on",   "seq", "expect",       "count", "chunk",
+                           "stream", "ordinal", "path", "as",  "record_every", "span"};
+constexpr Keys kDecode = {"op",      "id",   "on", "seq",          "expect",       "count", "stream",
+                          "ordinal", "path", "as", "attend_every", "record_every", "span",  "batch"};
 constexpr Keys kWindow = {"op", "id", "on", "seq", "expect", "from", "to", "layer", "as"};
 constexpr Keys kRelease = {"op", "id", "on", "seq", "using"};
 constexpr Keys kRead = {"op", "id", "on", "seq", "expect", "from", "to", "layer", "as"};
 constexpr Keys kAttend = {"op", "id", "on", "seq", "expect", "using", "from", "count", "layer", "stream", "path", "as"};
-constexpr Keys kEvict = {"op", "id", "on", "seq", "expect", "from", "to", "count"};
+constexpr Keys kEvict = {"op", "id", "on", "seq", "expect", "from", "to", "count", "span"};
 constexpr Keys kTrim = {"op", "id", "on", "seq", "expect", "slack"};
 constexpr Keys kTruncate = {"op", "id", "on", "seq", "expect", "to"};
 constexpr Keys kPlain = {"op", "id", "on", "seq", "expect"};
+constexpr Keys kVerify = {"op", "id", "on", "seq", "stream", "tokens", "parents", "as"};
+constexpr Keys kClone = {"op", "id", "on", "seq", "of"};
 constexpr Keys kCompare = {"op", "id", "seq", "left", "right"};
 constexpr Keys kWorkload = {"op", "id", "on", "file", "lanes", "requests", "attend_every", "stream"};
 constexpr Keys kRepeat = {"op", "id", "count", "steps"};
@@ -60,6 +62,8 @@ constexpr OperationKeys kOperations[] = {
     {Operation::drop, {"drop", kPlain}},
     {Operation::save, {"save", kPlain}},
     {Operation::restore, {"restore", kPlain}},
+    {Operation::verify, {"verify", kVerify}},
+    {Operation::clone, {"clone", kClone}},
     {Operation::compare, {"compare", kCompare}},
     {Operation::workload, {"workload", kWorkload}},
     {Operation::repeat, {"repeat", kRepeat}},

@@ -57,6 +57,9 @@ Stage::Stage(const Case& which, const trace::Claims& claims, const StoreRegistry
     stores_.push_back(std::make_unique<StoreRun>(which.stores[i], kind, which.streams.size(), bus,
                                                  static_cast<trace::StoreIndex>(i), needs.held_max, needs.queries_max));
   }
+  if (needs.names_spans) {
+    for (const auto& store : stores_) store->keep_spans();
+  }
   size_rooms(needs);
   decoders_.emplace(which, stores_, needs.queries_max);
   for (const StreamSource& source : which.streams) bus.names().intern(source.name);

@@ -17,6 +17,14 @@ void add_step(const Step& step, std::size_t layers, StageNeeds& needs) {
       needs.rows_max = std::max(needs.rows_max, rows_at_once(step));
       needs.queries_max = std::max(needs.queries_max, rows_at_once(step));
       break;
+    case Operation::verify:
+      needs.rows_max = std::max(needs.rows_max, step.count);
+      needs.queries_max = std::max(needs.queries_max, step.count);
+      break;
+    case Operation::decode:
+      if (step.batch)
+        needs.queries_max = std::max(needs.queries_max, static_cast<std::uint32_t>(step.interleaved.size()));
+      break;
     case Operation::workload: needs.rows_max = std::max(needs.rows_max, kChunkDefault); break;
     case Operation::attend: needs.queries_max = std::max(needs.queries_max, step.count); break;
     case Operation::window:
@@ -26,6 +34,7 @@ void add_step(const Step& step, std::size_t layers, StageNeeds& needs) {
     case Operation::read: needs.reads = true; break;
     default: break;
   }
+  needs.names_spans |= !step.span.empty();
   needs.gathers |= step.path == AttentionSource::gather;
 }
 

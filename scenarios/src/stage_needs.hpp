@@ -15,6 +15,7 @@ struct StageNeeds {
   std::size_t held_max = 0;       ///< windows that one store holds at one time
   bool gathers = false;
   bool reads = false;
+  bool names_spans = false;
 };
 
 /// Over all steps, repeated ones included. `layers`: the most that a store of the case has.

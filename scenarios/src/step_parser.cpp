@@ -78,6 +78,8 @@ Step StepParser::parse_step(const Value& value) {
       if (const auto slack = fields.find("slack")) step.slack = slack->count(kPositions);
       break;
     case Operation::truncate: step.to = fields.get("to").count(kPositions); break;
+    case Operation::verify: parse_verify(step, fields); break;
+    case Operation::clone: parse_clone(step, fields); break;
     case Operation::compare: parse_compare(step, fields); break;
     case Operation::workload: parse_workload(step, fields); break;
     case Operation::repeat: parse_repeat(step, fields); break;
@@ -99,7 +101,9 @@ void StepParser::add_to_table(Step& step, const Fields& fields, const Value& val
 void StepParser::parse_call(Step& step, const Fields& fields) {
   parse_on(step, fields);
   if (const auto seq = fields.find("seq")) parse_sequences(step, *seq);
-  if (step.operation == Operation::release) return;
+  const bool expects =
+      step.operation != Operation::release && step.operation != Operation::verify && step.operation != Operation::clone;
+  if (!expects) return;
   if (const auto expect = fields.find("expect")) parse_expect(step, *expect);
 }
 
@@ -156,6 +160,8 @@ void StepParser::parse_append(Step& step, const Fields& fields) {
   step.count = count ? count->count(kCounts) : 1;
   if (const auto stream = fields.find("stream")) parse_stream(step, *stream);
   if (const auto ordinal = fields.find("ordinal")) step.ordinal = ordinal->count();
+  parse_span(step, fields);
+  if (step.operation == Operation::decode) parse_batch(step, fields);
   if (const DecoderSource* decoder = decoder_of(step)) return parse_decoder_work(step, fields, *decoder);
   if (step.operation != Operation::append && fields.has("record_every"))
     fields.get("record_every").fail("only of a decoder's logits");
@@ -171,40 +177,6 @@ void StepParser::parse_append(Step& step, const Fields& fields) {
     if (const auto every = fields.find("attend_every")) step.attend_every = every->count({1, kTokensMax});
     auto& sampling = case_->claims.sampling;
     sampling.attend_every = std::max(sampling.attend_every, step.attend_every);
-  }
-  require_one_call(step, fields);
-  if (step.expect.value_or(trace::RefusalCode::none) == trace::RefusalCode::none)
-    count_tokens(step.count, fields.object());
-}
-
-const DecoderSource* StepParser::decoder_of(const Step& step) const {
-  if (step.stream.empty()) return case_->streams.front().decoder ? &*case_->streams.front().decoder : nullptr;
-  const auto found = std::ranges::find(case_->streams, step.stream, &StreamSource::name);
-  return found->decoder ? &*found->decoder : nullptr;
-}
-
-void StepParser::require_rows(const Step& step, const Fields& fields) const {
-  if (decoder_of(step) == nullptr) return;
-  fields.object().fail("the stream is a decoder, whose rows come with attention only: use prefill or decode");
-}
-
-void StepParser::parse_decoder_work(Step& step, const Fields& fields, const DecoderSource& decoder) {
-  if (step.operation == Operation::append) require_rows(step, fields);
-  if (const auto path = fields.find("path")) path->fail("a decoder attends over the window as it lies");
-  if (step.operation == Operation::decode) {
-    if (const auto every = fields.find("attend_every")) every->fail("a decoder attends at every token");
-  } else if (const auto chunk = fields.find("chunk")) {
-    step.chunk = chunk->count({1, kChunkMax});
-  }
-  if (const auto ordinal = fields.find("ordinal"); ordinal && decoder.greedy && *step.ordinal >= decoder.tokens.size())
-    ordinal->fail(fmt::format("a greedy stream is fed anew from its {} first tokens only", decoder.tokens.size()));
-  if (const auto as = fields.find("as")) {
-    step.as = as->word();
-    for (const std::string& store : step.on) outputs_.insert(fmt::format("{}.{}", store, step.as));
-  }
-  if (const auto every = fields.find("record_every")) {
-    if (step.as.empty()) every->fail("without 'as' nothing is recorded");
-    step.record_every = every->count({1, kTokensMax});
   }
   require_one_call(step, fields);
   if (step.expect.value_or(trace::RefusalCode::none) == trace::RefusalCode::none)
@@ -284,7 +256,11 @@ void StepParser::parse_evict(Step& step, const Fields& fields) {
   const auto from = fields.find("from");
   const auto to = fields.find("to");
   const auto count = fields.find("count");
-  if (to.has_value() == count.has_value()) fields.object().fail("needs 'to' or 'count', not both");
+  if (const auto span = fields.find("span")) {
+    if (from || to || count) span->fail("a span says itself which positions");
+    return find_span(step, *span);
+  }
+  if (to.has_value() == count.has_value()) fields.object().fail("needs 'to' or 'count', not both; or 'span'");
   step.from = from ? from->count(kPositions) : 0;
   step.to = to ? to->count(kPositions) : *step.from + count->count({0, kPositions.high - *step.from});
 }

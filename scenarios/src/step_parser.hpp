@@ -39,6 +39,12 @@ class StepParser {
   void parse_append(Step& step, const Fields& fields);
   void parse_attention(Step& step, const Fields& fields);
   void parse_decoder_work(Step& step, const Fields& fields, const DecoderSource& decoder);
+  void parse_verify(Step& step, const Fields& fields);
+  void parse_clone(Step& step, const Fields& fields);
+  void parse_batch(Step& step, const Fields& fields) const;
+  /// Names a span, of a step that appends; or finds one, of an eviction.
+  void parse_span(Step& step, const Fields& fields);
+  void find_span(Step& step, const Value& value) const;
   void parse_range(Step& step, const Fields& fields);
   void parse_window(Step& step, const Fields& fields);
   void parse_read(Step& step, const Fields& fields);
@@ -62,6 +68,7 @@ class StepParser {
   std::string steps_file_;
   std::set<std::string> outputs_;
   std::set<std::string> views_;
+  std::set<std::string> spans_;
   std::uint64_t tokens_ = 0;  ///< appended so far, all sequences taken for one
   std::uint64_t times_ = 1;   ///< how often the enclosing repeats run a step
 };

@@ -1,6 +1,8 @@
 #include "step_runner.hpp"
 
+#include "decoder_work.hpp"
 #include "kvwitness/trace/phase.hpp"
+#include "measured_step.hpp"
 #include "stage_needs.hpp"
 #include "workload.hpp"
 
@@ -17,10 +19,6 @@ using trace::StepOutcome;
 std::vector<trace::SequenceId> sequences_of(const Step& step) {
   if (!step.interleaved.empty()) return step.interleaved;
   return {step.sequence};
-}
-
-StepOutcome outcome_of(RefusalCode code) noexcept {
-  return code == RefusalCode::none ? StepOutcome::done : StepOutcome::refused;
 }
 
 /// What a layer's range is where a step leaves it out: what the newest token sees.
@@ -46,6 +44,7 @@ struct StepRunner::Turn {
   std::size_t stream = 0;
   std::uint32_t left = 0;
   std::uint32_t taken = 0;
+  trace::Position begin = 0;  ///< of the rows that the step adds, in the ledger of spans
 };
 
 void StepRunner::run(std::span<const Step> steps) {
@@ -68,6 +67,12 @@ void StepRunner::run_step(const Step& step) {
         store.release(step.use, span.subject.sequence);
         return StepOutcome::done;
       });
+    case Operation::verify:
+      return for_each_subject(
+          step, [&](StoreRun& store, const StepSpan& span) { return run_verify(*stage_, step, store, span); });
+    case Operation::clone:
+      return for_each_subject(
+          step, [&](StoreRun& store, const StepSpan& span) { return run_clone(*stage_, step, store, span); });
     case Operation::compare: return run_compare(step);
     case Operation::repeat: return run_repeat(step);
     case Operation::mark: return run_mark(step);
@@ -107,7 +112,8 @@ std::vector<StepRunner::Turn> StepRunner::turns_of(const Step& step) {
   for (const trace::SequenceId sequence : sequences_of(step)) {
     for (StoreRun* store : stage_->stores(step)) {
       if (step.ordinal) store->sequence(sequence).ordinals[stream] = first_ordinal(sequence) + *step.ordinal;
-      turns.push_back({store, sequence, stream, step.count, 0});
+      const core::SpanLedger* ledger = store->spans(sequence);
+      turns.push_back({store, sequence, stream, step.count, 0, ledger != nullptr ? ledger->end() : 0});
     }
   }
   return turns;
@@ -118,11 +124,22 @@ void StepRunner::run_tokens(const Step& step) {
   if (step.operation == Operation::prefill) phase.emplace(stage_->bus(), trace::PhaseKind::prefill);
   if (step.operation == Operation::decode) phase.emplace(stage_->bus(), trace::PhaseKind::decode);
   std::vector<Turn> turns = turns_of(step);
-  bool is_going = true;
+  if (step.batch) run_batches(*stage_, step);
+  bool is_going = !step.batch;
   while (is_going) {
     is_going = false;
     for (Turn& turn : turns) is_going |= take_turn(step, turn);
   }
+  if (!step.span.empty()) {
+    for (const Turn& turn : turns) name_span(step, turn);
+  }
+}
+
+void StepRunner::name_span(const Step& step, const Turn& turn) {
+  core::SpanLedger* ledger = turn.store->spans(turn.sequence);
+  if (ledger == nullptr || ledger->end() == turn.begin) return;
+  ledger->forget(step.span);
+  ledger->name(step.span, {turn.begin, ledger->end()});
 }
 
 bool StepRunner::take_turn(const Step& step, Turn& turn) {
@@ -242,7 +259,9 @@ StepOutcome StepRunner::edit(const Step& step, StoreRun& store, const StepSpan& 
     return outcome_of(done.code());
   };
   switch (step.operation) {
-    case Operation::evict: return evict({step.from.value_or(0), step.to.value_or(0)});
+    case Operation::evict:
+      if (!step.span.empty()) return evict_span(step, store, span);
+      return evict({step.from.value_or(0), step.to.value_or(0)});
     case Operation::trim: {
       if (!step.slack) return evict(unseen(store, sequence));
       const trace::Range range = store.beyond_slack(sequence, *step.slack);
@@ -265,6 +284,22 @@ StepOutcome StepRunner::edit(const Step& step, StoreRun& store, const StepSpan& 
       return outcome_of(store.traced().refuse_unsupported(sequence, step.operation).code());
     }
   }
+}
+
+StepOutcome StepRunner::evict_span(const Step& step, StoreRun& store, const StepSpan& span) {
+  const trace::SequenceId sequence = span.subject.sequence;
+  core::SpanLedger* ledger = store.spans(sequence);
+  if (ledger == nullptr) return StepOutcome::done;
+  const std::span<const trace::Range> left = ledger->find(step.span);
+  const std::vector<trace::Range> pieces(left.rbegin(), left.rend());
+  // The last piece comes first: what lies before it keeps its position.
+  for (const trace::Range piece : pieces) {
+    stage_->expect(step, span, Operation::evict, trace::kNoLayer);
+    const auto done = store.traced().evict(sequence, piece);
+    if (!done) return StepOutcome::refused;
+    store.accept_evict(sequence, piece);
+  }
+  return StepOutcome::done;
 }
 
 // ---- the rest -------------------------------------------------------------------------------------------------------

@@ -28,6 +28,7 @@ class StepRunner {
   [[nodiscard]] std::vector<Turn> turns_of(const Step& step);
   [[nodiscard]] bool take_turn(const Step& step, Turn& turn);
   [[nodiscard]] std::uint32_t rows_of_turn(const Step& step, const Turn& turn);
+  static void name_span(const Step& step, const Turn& turn);
   trace::RefusalCode append_rows(const TokenTask& task);
 
   /// Runs `call(store, sequence, span)` as a step of its own for every sequence and store; it returns the step's
@@ -44,6 +45,8 @@ class StepRunner {
   void record_keys(const Step& step, const StoreRun& store, trace::Subject subject, trace::Range range);
   trace::StepOutcome attend(const Step& step, StoreRun& store, const StepSpan& span);
   trace::StepOutcome attend_layer(const Step& step, StoreRun& store, const StepSpan& span, trace::LayerIndex layer);
+  /// Evicts what is left of a named span, wherever it lies by now.
+  trace::StepOutcome evict_span(const Step& step, StoreRun& store, const StepSpan& span);
   trace::StepOutcome edit(const Step& step, StoreRun& store, const StepSpan& span);
 
   Stage* stage_;

@@ -131,15 +131,30 @@ std::uint32_t StoreRun::longest_append(trace::SequenceId id) const {
   return longest;
 }
 
-void StoreRun::accept_append(trace::SequenceId id, trace::LayerIndex layer, std::size_t stream,
-                             std::uint32_t count) noexcept {
+void StoreRun::keep_spans() {
+  const auto numbering = traced_->renumbers() ? core::Numbering::renumbered : core::Numbering::absolute;
+  const auto make = [&] {
+    return subject_.make_ledger != nullptr ? subject_.make_ledger(numbering)
+                                           : std::make_unique<core::SpanLedger>(numbering);
+  };
+  while (ledgers_.size() < sequences_.size()) ledgers_.push_back(make());
+}
+
+core::SpanLedger* StoreRun::spans(trace::SequenceId id) noexcept {
+  return id < ledgers_.size() ? ledgers_[id].get() : nullptr;
+}
+
+void StoreRun::accept_append(trace::SequenceId id, trace::LayerIndex layer, std::size_t stream, std::uint32_t count) {
   SequenceRun& run = sequence(id);
   if (layer >= run.ends.size()) return;
   run.ends[layer] += count;
-  if (layer + 1U == run.ends.size()) run.ordinals[stream] += count;
+  if (layer + 1U != run.ends.size()) return;
+  run.ordinals[stream] += count;
+  if (core::SpanLedger* ledger = spans(id); ledger != nullptr) ledger->append(count);
 }
 
-void StoreRun::accept_evict(trace::SequenceId id, trace::Range range) noexcept {
+void StoreRun::accept_evict(trace::SequenceId id, trace::Range range) {
+  if (core::SpanLedger* ledger = spans(id); ledger != nullptr) ledger->evict(range);
   SequenceRun& run = sequence(id);
   if (traced_->renumbers()) {
     for (trace::Position& end : run.ends)
@@ -149,14 +164,30 @@ void StoreRun::accept_evict(trace::SequenceId id, trace::Range range) noexcept {
   if (!range.empty()) run.evicted_to = std::max(run.evicted_to, range.to);
 }
 
-void StoreRun::accept_truncate(trace::SequenceId id, trace::Position to) noexcept {
+void StoreRun::accept_truncate(trace::SequenceId id, trace::Position to) {
+  if (core::SpanLedger* ledger = spans(id); ledger != nullptr) ledger->truncate(to);
   for (trace::Position& end : sequence(id).ends) end = std::min(end, to);
 }
 
-void StoreRun::accept_clear(trace::SequenceId id) noexcept {
+void StoreRun::accept_clear(trace::SequenceId id) {
+  if (core::SpanLedger* ledger = spans(id); ledger != nullptr) ledger->clear();
   SequenceRun& run = sequence(id);
   std::ranges::fill(run.ends, 0);
   run.evicted_to = 0;
+}
+
+void StoreRun::accept_clone(trace::SequenceId from, trace::SequenceId to) {
+  accept_clear(to);
+  const SequenceRun& source = sequence(from);
+  SequenceRun& target = sequence(to);
+  target.ends = source.ends;
+  target.evicted_to = source.evicted_to;
+  for (std::size_t i = 0; i < target.ordinals.size(); ++i)
+    target.ordinals[i] = source.ordinals[i] - first_ordinal(from) + first_ordinal(to);
+  core::SpanLedger* ledger = spans(to);
+  if (ledger == nullptr) return;
+  ledger->append(source.ends.front());
+  ledger->evict({0, source.evicted_to});
 }
 
 void StoreRun::hold(const HeldView& view) {

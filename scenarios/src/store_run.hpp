@@ -73,10 +73,17 @@ class StoreRun {
   /// Longest append that every layer serves now, by what the store says it holds.
   [[nodiscard]] std::uint32_t longest_append(trace::SequenceId id) const;
 
-  void accept_append(trace::SequenceId id, trace::LayerIndex layer, std::size_t stream, std::uint32_t count) noexcept;
-  void accept_evict(trace::SequenceId id, trace::Range range) noexcept;
-  void accept_truncate(trace::SequenceId id, trace::Position to) noexcept;
-  void accept_clear(trace::SequenceId id) noexcept;
+  /// Follows named spans from now on. Before the first step.
+  void keep_spans();
+  /// Null where spans are not followed, or the store has no such sequence.
+  [[nodiscard]] core::SpanLedger* spans(trace::SequenceId id) noexcept;
+
+  void accept_append(trace::SequenceId id, trace::LayerIndex layer, std::size_t stream, std::uint32_t count);
+  void accept_evict(trace::SequenceId id, trace::Range range);
+  void accept_truncate(trace::SequenceId id, trace::Position to);
+  void accept_clear(trace::SequenceId id);
+  /// `to` now holds what `from` holds, and goes on with the rows that would come next in `from`.
+  void accept_clone(trace::SequenceId from, trace::SequenceId to);
 
   /// Holds a window; the one held so far under the same label, sequence and layer is given back.
   void hold(const HeldView& view);
@@ -93,6 +100,7 @@ class StoreRun {
   std::vector<std::optional<core::Rope>> ropes_;  ///< [layer]
   std::vector<SequenceRun> sequences_;
   SequenceRun stray_;
+  std::vector<std::unique_ptr<core::SpanLedger>> ledgers_;  ///< [sequence]; empty: spans are not followed
   std::vector<HeldView> held_;
 };
 

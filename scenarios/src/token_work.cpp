@@ -1,7 +1,7 @@
 #include "token_work.hpp"
 
 #include "decoder_work.hpp"
-#include "kvwitness/trace/probe.hpp"
+#include "measured_step.hpp"
 
 #include <algorithm>
 
@@ -26,19 +26,6 @@ core::AttentionInput attention_input(const StoreRun& store, const QueryTask& tas
   return input;
 }
 
-/// Events that one token can tell, refusals and state read back included.
-std::size_t events_of_token(const StoreRun& store, bool attends) {
-  constexpr std::size_t kAround = 32;  // the step, its region, and what a store declares beyond the usual
-  constexpr std::size_t kAppend = 16;  // Expected, Called, RowDigests, Allocation, Overwrite, Append, RegionMeasured
-  constexpr std::size_t kAttention =
-      32;  // Called, adapters, allocations, RegionMeasured of window, gather, attend; closes
-  const std::size_t layers = store.config().layers.size();
-  std::size_t events = kAround + layers * (kAppend + 1);
-  if (!attends) return events;
-  for (const core::LayerGeometry& layer : store.config().layers) events += kAttention + 1 + layer.q_elements() / 8 + 1;
-  return events + layers * 3 * store.max_runs();
-}
-
 RefusalCode run_layers(Stage& stage, const TokenTask& task, const StepSpan& span) {
   if (stage.decoders().has(task.stream)) return run_decoder(stage, task, span);
   StoreRun& store = *task.store;
@@ -55,11 +42,19 @@ RefusalCode run_layers(Stage& stage, const TokenTask& task, const StepSpan& span
   return RefusalCode::none;
 }
 
-trace::StepOutcome outcome_of(RefusalCode code) noexcept {
-  return code == RefusalCode::none ? trace::StepOutcome::done : trace::StepOutcome::refused;
-}
-
 }  // namespace
+
+std::size_t events_of_token(const StoreRun& store, bool attends) {
+  constexpr std::size_t kAround = 32;  // the step, its region, and what a store declares beyond the usual
+  constexpr std::size_t kAppend = 16;  // Expected, Called, RowDigests, Allocation, Overwrite, Append, RegionMeasured
+  constexpr std::size_t kAttention =
+      32;  // Called, adapters, allocations, RegionMeasured of window, gather, attend; closes
+  const std::size_t layers = store.config().layers.size();
+  std::size_t events = kAround + layers * (kAppend + 1);
+  if (!attends) return events;
+  for (const core::LayerGeometry& layer : store.config().layers) events += kAttention + 1 + layer.q_elements() / 8 + 1;
+  return events + layers * 3 * store.max_runs();
+}
 
 RefusalCode append_layer(Stage& stage, const TokenTask& task, trace::LayerIndex layer) {
   StoreRun& store = *task.store;
@@ -115,31 +110,9 @@ RefusalCode run_chunk(Stage& stage, const TokenTask& task, Operation operation) 
 }
 
 RefusalCode decode_token(Stage& stage, const TokenTask& task) {
-  trace::Bus& bus = stage.bus();
   const StepSpan span = stage.begin_step(*task.step, Operation::decode, *task.store, task.sequence, task.token);
-  const std::size_t events = events_of_token(*task.store, task.attends) + events_of_logits(stage, task);
-  if (events > bus.capacity()) {
-    const RefusalCode code = run_layers(stage, task, span);
-    stage.end_step(span, outcome_of(code));
-    return code;
-  }
-  bus.reserve(events);
-  bus.enter_region();
-  const trace::ProbeRegion region;
-  const RefusalCode code = run_layers(stage, task, span);
-  const trace::ProbeReading seen = region.seen();
-  const bool alone = region.foreign_allocations() == 0;
-  trace::RegionMeasured told{};
-  told.allocations = seen.allocations;
-  told.bytes = seen.bytes;
-  told.operation = Operation::decode;
-  // What other threads took may have been for this token: then nobody has seen what it took.
-  told.evidence = alone ? stage.evidence() : trace::Evidence::unmeasured;
-  told.outcome = code;
-  bus.emit(span.subject, told);
-  bus.leave_region();
-  stage.end_step(span, outcome_of(code));
-  return code;
+  const std::size_t events = events_of_token(*task.store, task.attends) + events_of_logits(stage, task.stream);
+  return measured_decode(stage, span, events, [&] { return run_layers(stage, task, span); });
 }
 
 bool crosses_capacity(const StoreRun& store, trace::Position position) noexcept {

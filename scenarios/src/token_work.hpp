@@ -30,6 +30,9 @@ struct QueryTask {
   std::uint32_t count = 1;
 };
 
+/// Events that one token can tell at most, refusals and state read back included; logits apart.
+[[nodiscard]] std::size_t events_of_token(const StoreRun& store, bool attends);
+
 /// Appends rows to one layer, whose end the stage's books move on. None where it was done.
 [[nodiscard]] trace::RefusalCode append_layer(Stage& stage, const TokenTask& task, trace::LayerIndex layer);
 

@@ -12,7 +12,7 @@ inline constexpr EnumText kOperationTexts[] = {
     {6, "truncate"},  {7, "clear"},    {8, "fork"},      {9, "drop"},     {10, "save"},   {11, "restore"},
     {12, "poison"},   {13, "compare"}, {14, "mark"},     {15, "prefill"}, {16, "decode"}, {17, "trim"},
     {18, "gather"},   {19, "reorder"}, {20, "repeat"},   {21, "fault"},   {22, "create"}, {23, "release"},
-    {24, "workload"}, {25, "admit"},   {26, "swap-out"}, {27, "swap-in"}};
+    {24, "workload"}, {25, "admit"},   {26, "swap-out"}, {27, "swap-in"}, {28, "verify"}, {29, "clone"}};
 inline constexpr EnumText kRefusalTexts[] = {
     {0, "ok"},           {1, "full"},        {2, "evicted"},   {3, "future"}, {4, "stale"}, {5, "unknown-sequence"},
     {6, "out-of-order"}, {7, "unsupported"}, {8, "no-memory"}, {9, "corrupt"}};

@@ -8,9 +8,18 @@ namespace {
 
 using trace::Operation;
 
+const KvStore& itself(const KvStore& store) noexcept {
+  return store;
+}
+const KvStore& itself(const TracedStore& store) noexcept {
+  return store.untold();
+}
+
+/// `Target`: KvStore, or TracedStore, whose calls are told.
+template <class Target>
 class Cloner {
  public:
-  Cloner(SequenceIn<const KvStore> from, SequenceIn<KvStore> to)
+  Cloner(SequenceIn<const KvStore> from, SequenceIn<Target> to)
       : from_(from), to_(to), geometry_(from.store.layout().config->layers), extents_(geometry_.size()) {}
 
   Outcome<std::uint64_t> run() {
@@ -31,7 +40,7 @@ class Cloner {
     const StoreConfig& b = *to_.store.layout().config;
     const bool is_f32 =
         a.k_type == DType::f32 && a.v_type == DType::f32 && b.k_type == DType::f32 && b.v_type == DType::f32;
-    return is_f32 && a.layers == b.layers && (&from_.store != &to_.store || from_.sequence != to_.sequence);
+    return is_f32 && a.layers == b.layers && (&from_.store != &itself(to_.store) || from_.sequence != to_.sequence);
   }
 
   Outcome<Done> find_extents() {
@@ -100,6 +109,7 @@ class Cloner {
     }
     RowsIn rows{k_.data(), v_.data(), 1};
     if (keeps_raw(layer, position)) rows.k_raw = k_raw_.data();
+    if (geometry_[layer].rope) rows.rotated_to = position;
     const auto kept = to_.store.append(to_.sequence, layer, rows);
     if (!kept) return kept.refusal();
     return Done{};
@@ -125,7 +135,7 @@ class Cloner {
   }
 
   SequenceIn<const KvStore> from_;
-  SequenceIn<KvStore> to_;
+  SequenceIn<Target> to_;
   const std::vector<LayerGeometry>& geometry_;
   std::vector<Extent> extents_;  // of the source
   Position end_ = 0;
@@ -137,7 +147,11 @@ class Cloner {
 }  // namespace
 
 Outcome<std::uint64_t> clone_sequence(SequenceIn<const KvStore> from, SequenceIn<KvStore> to) {
-  return Cloner(from, to).run();
+  return Cloner<KvStore>(from, to).run();
+}
+
+Outcome<std::uint64_t> clone_sequence(SequenceIn<const TracedStore> from, SequenceIn<TracedStore> to) {
+  return Cloner<TracedStore>({from.store.untold(), from.sequence}, to).run();
 }
 
 }  // namespace kvwitness::core

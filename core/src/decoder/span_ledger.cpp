@@ -41,6 +41,10 @@ void SpanLedger::name(std::string_view span, Range range) {
   spans_.emplace(span, std::move(pieces));
 }
 
+void SpanLedger::forget(std::string_view span) {
+  if (const auto found = spans_.find(span); found != spans_.end()) spans_.erase(found);
+}
+
 void SpanLedger::remove(Range range, Pieces& pieces) const {
   Pieces left;
   left.reserve(pieces.size() + 1);

@@ -105,28 +105,6 @@ class EvictsFirstCache final : public core::StoreCache {
   }
 };
 
-template <class Cache>
-std::unique_ptr<core::StoreCache> make_cache(core::TracedStore& store, const core::AttentionPath& path,
-                                             std::uint32_t tokens_max) {
-  return std::make_unique<Cache>(store, path, tokens_max);
-}
-
-template <class Store, class Cache>
-Subject cache_subject(const core::StoreConfig& config) {
-  Subject subject = store_subject<Store>(config);
-  subject.make_cache = &make_cache<Cache>;
-  return subject;
-}
-
-/// A correct store and path under a faulty cache: only decoders meet it.
-template <class Store, class Cache>
-Mutant cache_mutant(const Fault& fault) {
-  Mutant mutant = store_mutant<Store>(fault);
-  mutant.kind = MutantKind::path;
-  mutant.make = &cache_subject<Store, Cache>;
-  return mutant;
-}
-
 }  // namespace
 
 std::span<const Mutant> decoding_mutants() {

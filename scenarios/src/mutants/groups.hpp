@@ -1,6 +1,7 @@
 /// The groups of the table of mutants, by where the fault sits, and what they are written with.
 #pragma once
 
+#include "kvwitness/core/decoder/store_cache.hpp"
 #include "kvwitness/scenarios/mutants.hpp"
 #include "mutants/plain_compact.hpp"
 #include "mutants/plain_store.hpp"
@@ -15,6 +16,7 @@ namespace kvwitness::scenarios::mutants {
 [[nodiscard]] std::span<const Mutant> compacting_mutants();
 [[nodiscard]] std::span<const Mutant> masking_mutants();
 [[nodiscard]] std::span<const Mutant> decoding_mutants();
+[[nodiscard]] std::span<const Mutant> sharing_mutants();
 [[nodiscard]] std::span<const Mutant> numeric_mutants();
 [[nodiscard]] std::span<const Mutant> lifetime_mutants();
 [[nodiscard]] std::span<const Mutant> legality_mutants();
@@ -88,6 +90,28 @@ template <class Store, class Path>
   Mutant mutant = store_mutant<Store>(fault);
   mutant.kind = MutantKind::path;
   mutant.make = &path_subject<Store, Path>;
+  return mutant;
+}
+
+template <class Cache>
+[[nodiscard]] std::unique_ptr<core::StoreCache> make_cache(core::TracedStore& store, const core::AttentionPath& path,
+                                                           std::uint32_t tokens_max) {
+  return std::make_unique<Cache>(store, path, tokens_max);
+}
+
+template <class Store, class Cache>
+[[nodiscard]] Subject cache_subject(const core::StoreConfig& config) {
+  Subject subject = store_subject<Store>(config);
+  subject.make_cache = &make_cache<Cache>;
+  return subject;
+}
+
+/// A correct store and path under a faulty cache: only decoders meet it.
+template <class Store, class Cache>
+[[nodiscard]] Mutant cache_mutant(const Fault& fault) {
+  Mutant mutant = store_mutant<Store>(fault);
+  mutant.kind = MutantKind::path;
+  mutant.make = &cache_subject<Store, Cache>;
   return mutant;
 }
 

@@ -15,6 +15,18 @@ PlainCompact::PlainCompact(const core::StoreConfig& store_config)
   }
 }
 
+Outcome<core::Copied> PlainCompact::read_raw(SequenceId sequence, LayerIndex layer, Range range,
+                                             std::span<float> k_raw) const {
+  const bool is_known = sequence < config().sequences && layer < layers() && raw_[layer].rope;
+  if (!is_known || range.from > range.to || range.to > held({sequence, layer}).end)
+    return core::refuse(Operation::read, RefusalCode::unsupported, range);
+  const std::uint64_t elements = geometry(layer).kv_elements();
+  if (k_raw.size() < range.count() * elements) return core::refuse(Operation::read, RefusalCode::no_memory, range);
+  const std::uint64_t first = row_of({sequence, layer}, range.from) * elements;
+  std::ranges::copy(std::span(raw_[layer].rows).subspan(first, range.count() * elements), k_raw.begin());
+  return core::Copied{range.count() * elements * sizeof(float), {}};
+}
+
 std::span<float> PlainCompact::key(Cell cell, Position position) noexcept {
   return {reinterpret_cast<float*>(k_at(cell, position)), geometry(cell.layer).kv_elements()};
 }

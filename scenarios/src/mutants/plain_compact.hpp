@@ -13,6 +13,8 @@ namespace kvwitness::scenarios::mutants {
 class PlainCompact : public PlainStore {
  public:
   explicit PlainCompact(const core::StoreConfig& config);
+  [[nodiscard]] Outcome<core::Copied> read_raw(SequenceId sequence, LayerIndex layer, Range range,
+                                               std::span<float> k_raw) const override;
 
  protected:
   [[nodiscard]] RefusalCode rows_answer(Cell cell, const core::RowsIn& rows) const noexcept override;

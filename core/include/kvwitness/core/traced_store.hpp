@@ -48,6 +48,8 @@ class TracedStore {
 
   [[nodiscard]] const StoreConfig& config() const noexcept { return *layout_.config; }
   [[nodiscard]] StoreLayout layout() const noexcept { return layout_; }
+  /// The store itself, for looking without telling.
+  [[nodiscard]] const KvStore& untold() const noexcept { return *store_; }
   [[nodiscard]] trace::StoreIndex index() const noexcept { return index_; }
   /// What lies behind an evicted range gets new positions.
   [[nodiscard]] bool renumbers() const noexcept {

@@ -2,6 +2,7 @@
 #pragma once
 
 #include "kvwitness/core/attention.hpp"
+#include "kvwitness/core/decoder/span_ledger.hpp"
 #include "kvwitness/core/decoder/store_cache.hpp"
 #include "kvwitness/core/kv_store.hpp"
 #include "kvwitness/core/plan.hpp"
@@ -19,11 +20,15 @@ namespace kvwitness::scenarios {
 using MakeCache = std::unique_ptr<core::StoreCache> (*)(core::TracedStore& store, const core::AttentionPath& path,
                                                         std::uint32_t tokens_max);
 
-/// A store, the attention path it is read through, and the cache that a decoder sees.
+/// Makes the ledger of a sequence's named spans.
+using MakeLedger = std::unique_ptr<core::SpanLedger> (*)(core::Numbering numbering);
+
+/// A store, the attention path it is read through, the cache that a decoder sees, and the ledger of spans.
 struct Subject {
   std::unique_ptr<core::KvStore> store;
   std::unique_ptr<core::AttentionPath> path;  ///< never null
   MakeCache make_cache = nullptr;             ///< null: core::StoreCache itself
+  MakeLedger make_ledger = nullptr;           ///< null: core::SpanLedger itself
 };
 
 /// How to build a kind. `capabilities` is what it can do (bits of trace::Capability), known before it is built, so that

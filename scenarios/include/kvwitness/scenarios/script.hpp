@@ -1,6 +1,7 @@
 /// A scenario script, read and checked. Format: scenarios/FORMAT.md.
 #pragma once
 
+#include "kvwitness/core/decoder/speculate.hpp"
 #include "kvwitness/core/geometry.hpp"
 #include "kvwitness/scenarios/decoder_source.hpp"
 #include "kvwitness/trace/claims.hpp"
@@ -62,6 +63,11 @@ struct Step {
   std::string file;                              ///< workload: relative to the script's file, or absolute
   std::uint32_t attend_every = 1;                ///< decode, workload: attention at every n-th token (and at each wrap)
   std::uint32_t record_every = 1;                ///< of a decoder: logits of every n-th token of the stream
+  bool batch = false;                            ///< decode, of a decoder: all sequences at once
+  std::string span;                              ///< append, prefill, decode: names the rows; evict: what is left of it
+  std::vector<core::DraftNode> drafts;           ///< verify
+  bool is_tree = false;                          ///< verify: drafts stay outside until some are accepted
+  trace::SequenceId cloned = 0;                  ///< clone: the sequence that is copied
   std::uint32_t lanes = 0;                       ///< workload: sequences interleaved; 0: all of the store's
   std::uint32_t requests_max = 0;                ///< workload: 0: all
   std::vector<Step> body;                        ///< repeat

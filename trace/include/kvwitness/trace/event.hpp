@@ -29,7 +29,7 @@ enum class Operation : std::uint32_t {
   none = 0, append = 1, window = 2, read = 3, attend = 4, evict = 5, truncate = 6, clear = 7, fork = 8, drop = 9,
   save = 10, restore = 11, poison = 12, compare = 13, mark = 14, prefill = 15, decode = 16, trim = 17, gather = 18,
   reorder = 19, repeat = 20, fault = 21, create = 22, release = 23, workload = 24,
-  admit = 25, swap_out = 26, swap_in = 27,
+  admit = 25, swap_out = 26, swap_in = 27, verify = 28, clone = 29,
 };
 
 enum class RefusalCode : std::uint32_t {

@@ -2,6 +2,7 @@
 #pragma once
 
 #include "kvwitness/core/kv_store.hpp"
+#include "kvwitness/core/traced_store.hpp"
 
 #include <cstdint>
 
@@ -22,5 +23,8 @@ struct SequenceIn {
 /// extents. Returns how many rows (over all layers) were copied. `out_of_order` in the middle of a token. Any other
 /// refusal of either store is returned as it is, and leaves `to` cleared. Linear in the source's end; allocates.
 Outcome<std::uint64_t> clone_sequence(SequenceIn<const KvStore> from, SequenceIn<KvStore> to);
+
+/// The same, with what is done to `to` told on its bus; `from` is read without a word.
+Outcome<std::uint64_t> clone_sequence(SequenceIn<const TracedStore> from, SequenceIn<TracedStore> to);
 
 }  // namespace kvwitness::core

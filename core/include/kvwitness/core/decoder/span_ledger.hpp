@@ -22,9 +22,14 @@ enum class Numbering : std::uint8_t {
 
 /// Follows the edits of one sequence: tell it each one that the store accepted. A span whose tokens are all gone is
 /// forgotten, and its name is free again. Spans may overlap; an eviction takes the shared tokens from each of them.
+/// Appending allocates nothing while what is resident is in one piece. Open to derivation for ledgers that are wrong on
+/// purpose.
 class SpanLedger {
  public:
-  explicit SpanLedger(Numbering numbering) : numbering_(numbering) {}
+  explicit SpanLedger(Numbering numbering) : numbering_(numbering) { resident_.reserve(1); }
+  SpanLedger(const SpanLedger&) = delete;
+  SpanLedger& operator=(const SpanLedger&) = delete;
+  virtual ~SpanLedger() = default;
 
   /// Position of the next token.
   [[nodiscard]] Position end() const noexcept { return end_; }
@@ -35,8 +40,10 @@ class SpanLedger {
   /// Names the resident tokens of [range.from, range.to). Throws trace::Error where the name is taken, the range passes
   /// the end, or nothing in it is resident.
   void name(std::string_view span, Range range);
+  /// Frees a name whose tokens stay.
+  void forget(std::string_view span);
   /// Positions [range.from, range.to) are gone; what is gone already or past the end is ignored.
-  void evict(Range range);
+  virtual void evict(Range range);
   /// Positions from `to` on are taken back. Past the end: nothing.
   void truncate(Position to);
   void clear();

@@ -1,0 +1,44 @@
+/// A step of decoding in a measured region.
+#pragma once
+
+#include "kvwitness/trace/probe.hpp"
+#include "stage.hpp"
+
+#include <cstddef>
+
+namespace kvwitness::scenarios {
+
+[[nodiscard]] constexpr trace::StepOutcome outcome_of(trace::RefusalCode code) noexcept {
+  return code == trace::RefusalCode::none ? trace::StepOutcome::done : trace::StepOutcome::refused;
+}
+
+/// Runs `body()`, which returns a RefusalCode, and ends the step. Where the `events` that it tells at most fit into the
+/// bus's buffer, it runs in a measured region, told as RegionMeasured with operation decode.
+template <class F>
+trace::RefusalCode measured_decode(Stage& stage, const StepSpan& span, std::size_t events, F&& body) {
+  trace::Bus& bus = stage.bus();
+  if (events > bus.capacity()) {
+    const trace::RefusalCode code = body();
+    stage.end_step(span, outcome_of(code));
+    return code;
+  }
+  bus.reserve(events);
+  bus.enter_region();
+  const trace::ProbeRegion region;
+  const trace::RefusalCode code = body();
+  const trace::ProbeReading seen = region.seen();
+  const bool alone = region.foreign_allocations() == 0;
+  trace::RegionMeasured told{};
+  told.allocations = seen.allocations;
+  told.bytes = seen.bytes;
+  told.operation = trace::Operation::decode;
+  // What other threads took may have been for this token: then nobody has seen what it took.
+  told.evidence = alone ? stage.evidence() : trace::Evidence::unmeasured;
+  told.outcome = code;
+  bus.emit(span.subject, told);
+  bus.leave_region();
+  stage.end_step(span, outcome_of(code));
+  return code;
+}
+
+}  // namespace kvwitness::scenarios
