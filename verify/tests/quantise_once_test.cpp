@@ -1,0 +1,193 @@
+// Hand-made traces of a store that keeps bf16 rows: which appends code which rows, and into what.
+#include "kvwitness/trace/digest.hpp"
+#include "kvwitness/trace/rows.hpp"
+#include "trace_builder.hpp"
+
+#include <boost/test/unit_test.hpp>
+
+#include <algorithm>
+#include <bit>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+using namespace kvwitness;
+using namespace kvwitness::verify;
+using namespace kvwitness::verify::testing;
+
+namespace {
+
+constexpr std::string_view kRule = "quantise-once";
+constexpr LayerSpec kLayer{.capacity = 32, .sliding = false, .q_heads = 1, .kv_heads = 1, .head_dim = 4};
+constexpr std::uint32_t kRecent = 2;
+constexpr std::uint32_t kGroup = 2;
+
+/// Rounded to the nearest upper half, halves to even.
+std::vector<std::byte> bf16(const std::vector<float>& row) {
+  std::vector<std::byte> bytes;
+  for (const float value : row) {
+    const auto bits = std::bit_cast<std::uint32_t>(value);
+    const std::uint32_t rounded = (bits + 0x7fffU + (bits >> 16 & 1U)) >> 16;
+    bytes.push_back(static_cast<std::byte>(rounded & 0xffU));
+    bytes.push_back(static_cast<std::byte>(rounded >> 8));
+  }
+  return bytes;
+}
+
+class CodedTrace {
+ public:
+  CodedTrace() : stream_(trace.stream("tokens", trace::StreamKind::random)), store_(trace.flat(kLayer)) {
+    trace.edit<trace::LayerFormat>(0, [](trace::LayerFormat& format) {
+      format.k_type = format.v_type = trace::DType::bf16;
+      format.k_row_bytes = format.v_row_bytes = 2 * kLayer.head_dim;
+    });
+    const std::size_t at = trace.index_of(trace::EventType::LayerFormat) + 1;
+    for (const trace::Plane plane : {trace::Plane::v, trace::Plane::k}) {
+      trace::LayerCode code{};
+      code.plane = plane;
+      code.code = trace::DType::bf16;
+      code.recent = kRecent;
+      code.quantise_group = kGroup;
+      trace.insert(at, {store_, trace::kNoSequence, 0}, code);
+    }
+  }
+
+  /// An append that says to have coded `coded`.
+  void append(std::uint32_t count, Range coded) {
+    trace.append(store_, 0, 0, count, {stream_, end_});
+    end_ += count;
+    if (coded.empty()) return;
+    const Subject subject{store_, 0, 0};
+    std::size_t at = trace.events.size();
+    while (trace.events[at - 1].type != trace::EventType::RegionMeasured) --at;
+    --at;
+    trace::Quantise told{};
+    told.first = coded.from;
+    told.count = coded.count();
+    told.tier = trace::Tier::quantised;
+    told.k_type = told.v_type = trace::DType::bf16;
+    trace.insert(at++, subject, told);
+    for (Position p = coded.from; p < coded.to; ++p) {
+      const TraceBuilder::Row& row = std::as_const(trace).layer(store_, 0, 0).at(p);
+      trace::RowDigests digests{};
+      digests.first = p;
+      digests.count = 1;
+      digests.k0 = trace::row_digest(bf16(row.k), p);
+      digests.v0 = trace::row_digest(bf16(row.v), p);
+      trace.insert(at++, subject, digests);
+    }
+  }
+
+  [[nodiscard]] Status status() const { return trace.status_of(kRule); }
+
+  TraceBuilder trace;
+
+ private:
+  NameHash stream_;
+  StoreIndex store_;
+  Position end_ = 0;
+};
+
+/// 5 rows: border 2. 6: 4. 7: still 4.
+CodedTrace correct() {
+  CodedTrace coded;
+  coded.append(5, {0, 2});
+  coded.append(1, {2, 4});
+  coded.append(1, {});
+  return coded;
+}
+
+}  // namespace
+
+BOOST_AUTO_TEST_SUITE(quantise_once)
+
+BOOST_AUTO_TEST_CASE(rows_coded_at_their_border_are_right) {
+  const CodedTrace coded = correct();
+  BOOST_TEST((coded.status() == Status::pass));
+  BOOST_TEST((coded.trace.status_of("event-grammar") == Status::pass));
+}
+
+BOOST_AUTO_TEST_CASE(stores_that_code_nothing_do_not_meet_it) {
+  TraceBuilder trace;
+  trace.decode(trace.flat(kLayer), 0, 3);
+  BOOST_TEST((trace.status_of(kRule) == Status::vacuous));
+}
+
+BOOST_AUTO_TEST_CASE(the_newest_rows_must_stay_in_full) {
+  CodedTrace coded;
+  coded.append(5, {0, 5});
+  BOOST_TEST((coded.status() == Status::fail));
+}
+
+BOOST_AUTO_TEST_CASE(a_group_that_is_not_whole_must_wait) {
+  CodedTrace coded;
+  coded.append(5, {0, 3});
+  BOOST_TEST((coded.status() == Status::fail));
+}
+
+BOOST_AUTO_TEST_CASE(what_is_due_must_be_coded) {
+  CodedTrace late;
+  late.append(5, {});
+  BOOST_TEST((late.status() == Status::fail));
+  CodedTrace half;
+  half.append(6, {0, 2});
+  BOOST_TEST((half.status() == Status::fail));
+}
+
+BOOST_AUTO_TEST_CASE(what_is_a_code_must_not_be_coded_again) {
+  CodedTrace coded;
+  coded.append(5, {0, 2});
+  coded.append(1, {0, 4});
+  BOOST_TEST((coded.status() == Status::fail));
+}
+
+BOOST_AUTO_TEST_CASE(nothing_is_coded_before_its_time) {
+  CodedTrace coded;
+  coded.append(5, {0, 2});
+  coded.append(1, {2, 4});
+  coded.append(1, {4, 6});
+  BOOST_TEST((coded.status() == Status::fail));
+}
+
+BOOST_AUTO_TEST_CASE(codes_must_be_those_of_the_rows_given) {
+  for (const bool is_k : {true, false}) {
+    CodedTrace coded = correct();
+    const std::size_t last = coded.trace.count(trace::EventType::RowDigests) - 1;
+    coded.trace.edit<trace::RowDigests>(last - 1, [&](trace::RowDigests& rows) { (is_k ? rows.k0 : rows.v0) ^= 1; });
+    BOOST_TEST((coded.status() == Status::fail));
+  }
+}
+
+BOOST_AUTO_TEST_CASE(digests_that_are_left_out_decide_nothing) {
+  CodedTrace coded = correct();
+  const std::size_t last = coded.trace.count(trace::EventType::RowDigests) - 1;
+  coded.trace.edit<trace::RowDigests>(last - 1, [](trace::RowDigests& rows) { rows.k0 = rows.v0 = 0; });
+  BOOST_TEST((coded.status() == Status::inconclusive));
+}
+
+BOOST_AUTO_TEST_CASE(declared_bytes_and_formats_are_those_of_the_code) {
+  CodedTrace bytes = correct();
+  bytes.trace.edit<trace::LayerFormat>(0, [](trace::LayerFormat& format) { format.v_row_bytes = 4; });
+  BOOST_TEST((bytes.status() == Status::fail));
+  CodedTrace format = correct();
+  format.trace.edit<trace::LayerCode>(0, [](trace::LayerCode& code) { code.code = trace::DType::f16; });
+  BOOST_TEST((format.status() == Status::fail));
+  CodedTrace told = correct();
+  told.trace.edit<trace::Quantise>(0, [](trace::Quantise& quantise) { quantise.k_type = trace::DType::q8_0; });
+  BOOST_TEST((told.status() == Status::fail));
+}
+
+/// The border of 7 rows is 4: back to 6 needs no row in full that is a code; back to 5 needs positions 2 and 3.
+BOOST_AUTO_TEST_CASE(the_law_of_rollbacks_knows_which_rows_are_codes) {
+  for (const auto& [to, refused] : {std::pair<Position, bool>{6, false}, {5, true}, {3, true}, {0, false}}) {
+    CodedTrace coded = correct();
+    trace::Called called{};
+    called.operation = Operation::truncate;
+    called.to = to;
+    coded.trace.refuse({0, 0, trace::kNoLayer}, called, RefusalCode::evicted);
+    const bool is_blamed = coded.trace.status_of("legal-refused") == Status::fail;
+    BOOST_TEST(is_blamed != refused, "back to " << to);
+  }
+}
+
+BOOST_AUTO_TEST_SUITE_END()
