@@ -28,6 +28,12 @@ struct HeldWindow {
   bool released = false;
 };
 
+/// A file that the script saved, by its label.
+struct ScriptFile {
+  std::string label;
+  ListSequence sequence;
+};
+
 /// Writes steps and applies them to the model. Each kind of step is tried where it is legal; what is not possible now
 /// is left out.
 class StepWriter {
@@ -129,6 +135,8 @@ class StepWriter {
   void trim();
   void trim_with_slack();
   void clear();
+  void save();
+  void restore();
 
   void refuse_append();
   void refuse_range();
@@ -137,6 +145,7 @@ class StepWriter {
   void refuse_sequence();
   void refuse_layer();
   void refuse_stale();
+  void refuse_damaged();
 
   [[nodiscard]] HeldWindow* any_held(bool stale);
 
@@ -146,8 +155,10 @@ class StepWriter {
   std::vector<const Kind*> swarm_;
   std::vector<std::string> steps_;
   std::vector<HeldWindow> views_;
+  std::vector<ScriptFile> files_;
   SequenceId id_ = 0;
   std::uint32_t labels_ = 0;
+  std::uint32_t saves_ = 0;
 };
 
 std::span<const StepWriter::Kind> StepWriter::kinds() {
@@ -167,6 +178,8 @@ std::span<const StepWriter::Kind> StepWriter::kinds() {
       {&StepWriter::evict, Capability::front_evict},
       {&StepWriter::trim, Capability::front_evict},
       {&StepWriter::clear, Capability::clear},
+      {&StepWriter::save, Capability::save},
+      {&StepWriter::restore, Capability::save},
       {&StepWriter::refuse_append, {}, false, true},
       {&StepWriter::refuse_range, {}, false, true},
       {&StepWriter::refuse_truncate, Capability::truncate, false, true},
@@ -174,6 +187,7 @@ std::span<const StepWriter::Kind> StepWriter::kinds() {
       {&StepWriter::refuse_sequence, {}, false, true},
       {&StepWriter::refuse_layer, {}, false, true},
       {&StepWriter::refuse_stale, Capability::held_views, false, true},
+      {&StepWriter::refuse_damaged, Capability::save, false, true},
   };
   return kKinds;
 }
@@ -331,6 +345,25 @@ void StepWriter::clear() {
   model_.clear(id_);
 }
 
+/// A judge remembers the newest files only, so that few labels are used in turn.
+void StepWriter::save() {
+  constexpr std::uint32_t kFiles = 4;
+  const ScriptFile file{fmt::format("file{}", saves_ % kFiles), model_.sequence(id_)};
+  add(fmt::format(R"({}, "as": "{}")", call("save"), file.label));
+  if (saves_ < kFiles)
+    files_.push_back(file);
+  else
+    files_[saves_ % kFiles] = file;
+  ++saves_;
+}
+
+void StepWriter::restore() {
+  if (files_.empty()) return;
+  const ScriptFile& file = files_[dice_->below(static_cast<std::uint32_t>(files_.size()))];
+  add(fmt::format(R"({}, "from": "{}")", call("restore"), file.label));
+  model_.restore(id_, file.sequence);
+}
+
 // ---- steps that are refused
 
 void StepWriter::refuse_append() {
@@ -395,6 +428,13 @@ void StepWriter::refuse_layer() {
   if (can(Capability::truncate)) add_refused(fmt::format(R"({}, "to": 0)", call("truncate")), "out-of-order");
   for (std::uint32_t layer = 1; layer < layers; ++layer) add(fmt::format(R"({}, "layer": {})", call("append"), layer));
   model_.append_all(id_, 1);
+}
+
+void StepWriter::refuse_damaged() {
+  if (files_.empty()) return;
+  const ScriptFile& file = files_[dice_->below(static_cast<std::uint32_t>(files_.size()))];
+  const std::string_view damage = dice_->pick<std::string_view>({"truncate", "flip", "foreign"});
+  add_refused(fmt::format(R"({}, "from": "{}", "damage": "{}")", call("restore"), file.label, damage), "corrupt");
 }
 
 void StepWriter::refuse_stale() {

@@ -131,6 +131,12 @@ void ListModel::evict(SequenceId id, trace::Range range) {
   }
 }
 
+void ListModel::restore(SequenceId id, const ListSequence& saved) {
+  sequences_[id] = saved;
+  for (ListLayer& layer : sequences_[id].layers)
+    for (std::uint64_t& row : layer.rows) row = next_row();
+}
+
 void ListModel::clear(SequenceId id) {
   ListSequence& of = sequences_[id];
   of.evicted_to = 0;

@@ -71,6 +71,8 @@ class ListModel {
   void truncate(trace::SequenceId id, trace::Position to);
   void evict(trace::SequenceId id, trace::Range range);
   void clear(trace::SequenceId id);
+  /// Makes a sequence what another one was, or itself: the same positions, written anew.
+  void restore(trace::SequenceId id, const ListSequence& saved);
 
   [[nodiscard]] ListView open(trace::SequenceId id, trace::LayerIndex layer, trace::Range range) const;
   [[nodiscard]] bool is_stale(const ListView& view) const noexcept;

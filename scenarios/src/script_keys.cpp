@@ -41,6 +41,8 @@ constexpr Keys kTruncate = {"op", "id", "on", "seq", "expect", "to"};
 constexpr Keys kPlain = {"op", "id", "on", "seq", "expect"};
 constexpr Keys kVerify = {"op", "id", "on", "seq", "stream", "tokens", "parents", "as"};
 constexpr Keys kClone = {"op", "id", "on", "seq", "of"};
+constexpr Keys kSave = {"op", "id", "on", "seq", "expect", "as"};
+constexpr Keys kRestore = {"op", "id", "on", "seq", "expect", "from", "damage"};
 constexpr Keys kCompare = {"op", "id", "seq", "left", "right"};
 constexpr Keys kWorkload = {"op", "id", "on", "file", "lanes", "requests", "attend_every", "stream"};
 constexpr Keys kRepeat = {"op", "id", "count", "steps"};
@@ -60,8 +62,8 @@ constexpr OperationKeys kOperations[] = {
     {Operation::clear, {"clear", kPlain}},
     {Operation::fork, {"fork", kPlain}},
     {Operation::drop, {"drop", kPlain}},
-    {Operation::save, {"save", kPlain}},
-    {Operation::restore, {"restore", kPlain}},
+    {Operation::save, {"save", kSave}},
+    {Operation::restore, {"restore", kRestore}},
     {Operation::verify, {"verify", kVerify}},
     {Operation::clone, {"clone", kClone}},
     {Operation::compare, {"compare", kCompare}},

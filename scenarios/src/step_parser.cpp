@@ -80,6 +80,8 @@ Step StepParser::parse_step(const Value& value) {
     case Operation::truncate: step.to = fields.get("to").count(kPositions); break;
     case Operation::verify: parse_verify(step, fields); break;
     case Operation::clone: parse_clone(step, fields); break;
+    case Operation::save: parse_save(step, fields); break;
+    case Operation::restore: parse_restore(step, fields); break;
     case Operation::compare: parse_compare(step, fields); break;
     case Operation::workload: parse_workload(step, fields); break;
     case Operation::repeat: parse_repeat(step, fields); break;

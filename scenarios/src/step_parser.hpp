@@ -51,6 +51,8 @@ class StepParser {
   void parse_using(Step& step, const Value& value);
   void parse_attend(Step& step, const Fields& fields);
   void parse_evict(Step& step, const Fields& fields);
+  void parse_save(Step& step, const Fields& fields);
+  void parse_restore(Step& step, const Fields& fields);
   void parse_compare(Step& step, const Fields& fields);
   void parse_workload(Step& step, const Fields& fields);
   void parse_repeat(Step& step, const Fields& fields);
@@ -68,6 +70,7 @@ class StepParser {
   std::string steps_file_;
   std::set<std::string> outputs_;
   std::set<std::string> views_;
+  std::set<std::string> files_;  ///< "sut.label": files that some step saves
   std::set<std::string> spans_;
   std::uint64_t tokens_ = 0;  ///< appended so far, all sequences taken for one
   std::uint64_t times_ = 1;   ///< how often the enclosing repeats run a step

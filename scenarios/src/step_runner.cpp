@@ -3,6 +3,7 @@
 #include "decoder_work.hpp"
 #include "kvwitness/trace/phase.hpp"
 #include "measured_step.hpp"
+#include "save_work.hpp"
 #include "stage_needs.hpp"
 #include "workload.hpp"
 
@@ -73,6 +74,12 @@ void StepRunner::run_step(const Step& step) {
     case Operation::clone:
       return for_each_subject(
           step, [&](StoreRun& store, const StepSpan& span) { return run_clone(*stage_, step, store, span); });
+    case Operation::save:
+      return for_each_subject(
+          step, [&](StoreRun& store, const StepSpan& span) { return run_save(*stage_, step, store, span); });
+    case Operation::restore:
+      return for_each_subject(
+          step, [&](StoreRun& store, const StepSpan& span) { return run_restore(*stage_, step, store, span); });
     case Operation::compare: return run_compare(step);
     case Operation::repeat: return run_repeat(step);
     case Operation::mark: return run_mark(step);

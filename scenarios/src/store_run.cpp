@@ -190,6 +190,23 @@ void StoreRun::accept_clone(trace::SequenceId from, trace::SequenceId to) {
   ledger->evict({0, source.evicted_to});
 }
 
+void StoreRun::accept_restore(trace::SequenceId id, const SavedFile& file) {
+  accept_clear(id);
+  SequenceRun& run = sequence(id);
+  for (std::size_t layer = 0; layer < std::min(run.ends.size(), file.ends.size()); ++layer)
+    run.ends[layer] = file.ends[layer];
+  run.evicted_to = file.evicted_to;
+  core::SpanLedger* ledger = spans(id);
+  if (ledger == nullptr) return;
+  ledger->append(file.ends.front());
+  ledger->evict({0, file.evicted_to});
+}
+
+const SavedFile* StoreRun::file(const std::string& label) const noexcept {
+  const auto found = files_.find(label);
+  return found != files_.end() ? &found->second : nullptr;
+}
+
 void StoreRun::hold(const HeldView& view) {
   const auto same = std::ranges::find_if(held_, [&](const HeldView& held) {
     return held.label == view.label && held.sequence == view.sequence && held.layer == view.layer;

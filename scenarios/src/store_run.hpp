@@ -8,6 +8,7 @@
 
 #include <cstdint>
 #include <limits>
+#include <map>
 #include <memory>
 #include <optional>
 #include <string>
@@ -37,6 +38,13 @@ struct HeldView {
   trace::LayerIndex layer = 0;
   trace::ViewId view = 0;
   trace::Range range;
+};
+
+/// A sequence as a step saved it: the file, and what the driver knew of it.
+struct SavedFile {
+  std::vector<std::byte> bytes;
+  std::vector<trace::Position> ends;  ///< [layer]
+  trace::Position evicted_to = 0;
 };
 
 class StoreRun {
@@ -85,6 +93,15 @@ class StoreRun {
   /// `to` now holds what `from` holds, and goes on with the rows that would come next in `from`.
   void accept_clone(trace::SequenceId from, trace::SequenceId to);
 
+  /// The sequence is what it was when the file was saved, by this store or another. Rows that come next are not turned
+  /// back, and names of spans are forgotten.
+  void accept_restore(trace::SequenceId id, const SavedFile& file);
+
+  /// Keeps a file; the one kept so far under the same label is given up.
+  void keep_file(const std::string& label, SavedFile file) { files_[label] = std::move(file); }
+  /// Null where nothing was saved under the label.
+  [[nodiscard]] const SavedFile* file(const std::string& label) const noexcept;
+
   /// Holds a window; the one held so far under the same label, sequence and layer is given back.
   void hold(const HeldView& view);
   [[nodiscard]] const HeldView* held(std::string_view label, trace::SequenceId id,
@@ -102,6 +119,7 @@ class StoreRun {
   SequenceRun stray_;
   std::vector<std::unique_ptr<core::SpanLedger>> ledgers_;  ///< [sequence]; empty: spans are not followed
   std::vector<HeldView> held_;
+  std::map<std::string, SavedFile> files_;
 };
 
 }  // namespace kvwitness::scenarios

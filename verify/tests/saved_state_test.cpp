@@ -136,7 +136,7 @@ BOOST_AUTO_TEST_CASE(a_file_that_nobody_saved_is_restored_by_nobody) {
   trace.restore(trace.store, 0, trace.then, kFile + 1);
   const RuleVerdict verdict = trace.judged();
   BOOST_REQUIRE_EQUAL(verdict.violations, 1U);
-  BOOST_CHECK_EQUAL(verdict.shown[0].expected, "corrupt");
+  BOOST_CHECK_EQUAL(verdict.shown[0].expected, "refused: corrupt");
 }
 
 BOOST_AUTO_TEST_CASE(a_file_of_another_window_is_refused) {

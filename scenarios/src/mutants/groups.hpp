@@ -23,6 +23,7 @@ namespace kvwitness::scenarios::mutants {
 [[nodiscard]] std::span<const Mutant> accounting_mutants();
 [[nodiscard]] std::span<const Mutant> planning_mutants();
 [[nodiscard]] std::span<const Mutant> quantising_mutants();
+[[nodiscard]] std::span<const Mutant> saving_mutants();
 [[nodiscard]] std::span<const Mutant> trace_mutants();
 
 /// What a reader of the matrix needs to know of a mutant, apart from how it is made.

@@ -36,6 +36,12 @@ std::span<float> PlainCompact::raw_key(Cell cell, Position position) noexcept {
   return std::span(raw_[cell.layer].rows).subspan(row_of(cell, position) * elements, elements);
 }
 
+std::byte* PlainCompact::raw_at(Cell cell, Slot slot) const noexcept {
+  if (!raw_[cell.layer].rope) return nullptr;
+  const float* row = raw_[cell.layer].rows.data() + row_of(cell, slot) * geometry(cell.layer).kv_elements();
+  return const_cast<std::byte*>(reinterpret_cast<const std::byte*>(row));
+}
+
 RefusalCode PlainCompact::rows_answer(Cell cell, const core::RowsIn& rows) const noexcept {
   return raw_[cell.layer].rope && rows.k_raw == nullptr ? RefusalCode::unsupported : RefusalCode::none;
 }

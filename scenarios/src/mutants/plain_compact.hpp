@@ -20,6 +20,7 @@ class PlainCompact : public PlainStore {
   [[nodiscard]] RefusalCode rows_answer(Cell cell, const core::RowsIn& rows) const noexcept override;
   void write_rows(Cell cell, Position first, const core::RowsIn& rows) noexcept override;
   void close_gap(Cell cell, Range range) noexcept override;
+  [[nodiscard]] std::byte* raw_at(Cell cell, Slot slot) const noexcept override;
   /// Rotates the keys at [first, first + count), which lay at positions higher by `distance`, and reports it.
   virtual void rotate_keys(Cell cell, Position first, std::uint32_t count, std::uint32_t distance) noexcept;
   /// Makes the key at `row` the one in `from`, rotated to position `to`. `from` may be the key itself.

@@ -28,7 +28,7 @@ void refuse_sliding(const core::StoreConfig& config) {
 
 std::uint64_t capabilities_of(Addressing addressing) noexcept {
   constexpr std::uint64_t kAll = bit(Capability::truncate) | bit(Capability::clear) | bit(Capability::zero_copy) |
-                                 bit(Capability::sequences) | bit(Capability::held_views);
+                                 bit(Capability::sequences) | bit(Capability::held_views) | bit(Capability::save);
   switch (addressing) {
     case Addressing::flat: return kAll | bit(Capability::front_evict);
     case Addressing::ring:

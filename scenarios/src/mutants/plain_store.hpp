@@ -3,6 +3,7 @@
 #pragma once
 
 #include "kvwitness/core/kv_store.hpp"
+#include "kvwitness/core/state_file.hpp"
 
 #include <cstdint>
 #include <span>
@@ -48,7 +49,7 @@ struct Held {
 
 /// Follows the law of trace/events.md. Each protected virtual is one decision; a mutant overrides as few as it can and
 /// stays inside its own memory whatever it does wrong.
-class PlainStore : public core::KvStore {
+class PlainStore : public core::KvStore, public core::Saving {
  public:
   PlainStore(const core::StoreConfig& config, Addressing addressing);
 
@@ -64,6 +65,11 @@ class PlainStore : public core::KvStore {
   Outcome<core::Edited> truncate(SequenceId sequence, Position to) override;
   Outcome<core::Edited> evict(SequenceId sequence, Range range) override;
   Outcome<core::Edited> clear(SequenceId sequence) override;
+
+  [[nodiscard]] core::Saving* saving() noexcept override { return this; }
+  [[nodiscard]] Outcome<std::uint64_t> saved_bytes(SequenceId sequence) const override;
+  Outcome<core::SavedState> save(SequenceId sequence, std::span<std::byte> out) const override;
+  Outcome<core::SavedState> restore(SequenceId sequence, std::span<const std::byte> file) override;
 
  protected:
   // ---- addressing
@@ -93,6 +99,18 @@ class PlainStore : public core::KvStore {
   /// Evicts from a compact layer, which holds all of `range`; not empty.
   virtual void close_gap(Cell cell, Range range) noexcept;
   virtual void clear_cell(Cell cell) noexcept;
+
+  // ---- files
+  /// Reads a file through; a refusal says why it is none to restore.
+  [[nodiscard]] virtual Outcome<core::StateReader> open_file(SequenceId sequence, std::span<const std::byte> file);
+  /// What a cell holds once a file is restored that says `saved`.
+  [[nodiscard]] virtual Held restored_held(Cell cell, const Held& saved) const noexcept;
+  /// Slot of a restored row, given what the cell holds now.
+  [[nodiscard]] virtual Slot restored_slot(Cell cell, Position position) const noexcept;
+  /// The key before rotation in a slot; null where the layer keeps none.
+  [[nodiscard]] virtual std::byte* raw_at(Cell cell, Slot slot) const noexcept;
+  [[nodiscard]] virtual bool restores_raw_keys() const noexcept { return true; }
+  [[nodiscard]] core::StateShape state_shape() const noexcept;
 
   // ---- for the decisions above
   [[nodiscard]] const core::StoreConfig& config() const noexcept { return config_; }
@@ -141,6 +159,8 @@ class PlainStore : public core::KvStore {
   void stamp(Cell cell, Range range) noexcept;
   void add_pieces(Cell cell, Range range, std::vector<core::Piece>& pieces) const;
   /// Asks every layer, then changes every layer.
+  [[nodiscard]] RefusalCode copy_answer(SequenceId sequence) const noexcept;
+  void restore_cell(Cell cell, const core::StateReader& file) noexcept;
   template <class Answer, class Change>
   Outcome<core::Edited> edit(Operation operation, SequenceId sequence, Range asked, Answer answer, Change change);
 

@@ -82,7 +82,8 @@ class SavedState final : public RuleChecker<SavedState, kInfo, Reads> {
              const Moment& moment) {
     meet();
     const Range found{state.from, state.to};
-    if (found != layer.held()) {
+    const bool holds_nothing = layer.rows() == 0 && found.empty();
+    if (found != layer.held() && !holds_nothing) {
       return violate(event, moment, fmt::format("positions {}, as they were saved", to_text(layer.held())),
                      fmt::format("positions {}", to_text(found)), cause);
     }
@@ -98,7 +99,7 @@ class SavedState final : public RuleChecker<SavedState, kInfo, Reads> {
   }
 
   void check_range(Range told, Range held, const Event& event, const Moment& moment) {
-    if (told == held) return;
+    if (told == held || (told.empty() && held.empty())) return;
     violate(event, moment, fmt::format("positions {}, of the layer that holds most", to_text(held)),
             fmt::format("positions {}", to_text(told)));
   }

@@ -37,6 +37,14 @@ struct StreamSource {
 /// Where attention reads its rows: the window's runs as they lie, or one gathered copy of them.
 enum class AttentionSource : std::uint8_t { pair, gather };
 
+/// What is done to a file before it is restored; a damaged file must be refused.
+enum class Damage : std::uint8_t {
+  none,
+  truncate,  ///< its second half is missing
+  flip,      ///< one bit in its middle is another
+  foreign,   ///< as many bytes, none of them its own
+};
+
 /// One step, after substitution; which members matter depends on `operation`, see FORMAT.md.
 struct Step {
   trace::Operation operation = trace::Operation::none;
@@ -60,6 +68,9 @@ struct Step {
   std::string right;
   AttentionSource path = AttentionSource::pair;  ///< prefill, decode, attend
   std::string label;                             ///< mark
+  std::string saved_by;           ///< restore: store that saved the file; empty: the one that restores it
+  std::string saved_as;           ///< restore: label of the file
+  Damage damage = Damage::none;   ///< restore
   std::string file;                              ///< workload: relative to the script's file, or absolute
   std::uint32_t attend_every = 1;                ///< decode, workload: attention at every n-th token (and at each wrap)
   std::uint32_t record_every = 1;                ///< of a decoder: logits of every n-th token of the stream
