@@ -117,6 +117,7 @@ Outcome<Done> TracedStore::append(SequenceId sequence, LayerIndex layer, const R
     tell_rows_given(call, rows, first);
     tell_declared(call, appended->declared);
     tell_overwrites(call, *appended);
+    tell_blocks(sequence, appended->blocks);
     tell_pieces(call, rows, *appended);
     if (!config().layers[layer].donor) accepted(sequence, layer) = call.asked.to;
     tell_quantised(call, appended->quantised);
@@ -365,6 +366,7 @@ Outcome<Done> TracedStore::edit(Call& call, F&& body, T&& tell) {
   tell_rotations(sequence, edited->rotated);
   tell(*edited, moved);
   end(call, RefusalCode::none);
+  tell_blocks(sequence, edited->blocks);
   digest_state(sequence, trace::DigestReason::after_edit);
   return Done{};
 }

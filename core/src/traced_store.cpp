@@ -54,6 +54,7 @@ TracedStore::TracedStore(KvStore& store, trace::Bus& bus, trace::StoreIndex inde
   v_code_ = row_code(config(), Plane::v);
   declare_store();
   declare_codes();
+  declare_pool();
   declare_storages();
 }
 
@@ -98,6 +99,7 @@ void TracedStore::reserve_rooms() {
   visited_.resize(options_.queries_max);
   accepted_.resize(layers * config().sequences);
   edits_.resize(config().sequences);
+  accepted_before_.resize(accepted_.size());
   moved_.resize(layers);
   state_k_.resize(k_row * kRowsAtOnce);
   state_v_.resize(v_row * kRowsAtOnce);
@@ -199,6 +201,7 @@ void TracedStore::digest_layer(SequenceId sequence, LayerIndex layer, Extent hel
   if (!digest_rows(sequence, layer, held, told)) told.k_digest = told.v_digest = 0;
   told.from = held.window_start;
   told.to = held.end;
+  if (is_out(sequence)) held.window_start = held.end;
   told.reason = reason;
   told.step = step;
   bus_->emit({index_, sequence, layer}, told);
@@ -237,9 +240,11 @@ void TracedStore::report_memory() {
   tell(report_names_.reserved_bytes, report.reserved_bytes, trace::Unit::bytes);
   tell(report_names_.used_bytes, report.used_bytes, trace::Unit::bytes);
   tell(report_names_.resident_positions, report.resident_positions, trace::Unit::positions);
-  if (report.uniform_rows == 0) return;
-  tell(report_names_.uniform_rows, report.uniform_rows, trace::Unit::positions);
-  tell(report_names_.uniform_bytes, report.uniform_bytes, trace::Unit::bytes);
+  if (report.uniform_rows != 0) {
+    tell(report_names_.uniform_rows, report.uniform_rows, trace::Unit::positions);
+    tell(report_names_.uniform_bytes, report.uniform_bytes, trace::Unit::bytes);
+  }
+  report_pool();
 }
 
 }  // namespace kvwitness::core

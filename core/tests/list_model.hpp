@@ -57,6 +57,8 @@ class ListModel {
   [[nodiscard]] const ListLayer& layer(SequenceId sequence, LayerIndex layer) const {
     return sequences_[sequence].layers[config_.layers[layer].donor.value_or(layer)];
   }
+  /// For models that make a sequence what another one is.
+  [[nodiscard]] ListSequence& sequence(SequenceId sequence) { return sequences_[sequence]; }
   [[nodiscard]] std::size_t due(SequenceId sequence) const { return sequences_[sequence].due; }
 
   [[nodiscard]] RefusalCode append(SequenceId id, LayerIndex l, const std::vector<std::uint64_t>& tags) {

@@ -70,7 +70,9 @@ inline bool holds_as_modelled(const KvStore& store, const ListModel& model, Sequ
   const auto window = store.window(sequence, layer, {held->window_start, held->end}, scratch);
   if (!window || window->copied_bytes != 0 || !shows(*window, rows)) return false;
   const bool is_ring = store.layout().kind != "flat" && store.layout().kind != "compact";
-  if (!has_lawful_slots(*window, store.layout().config->layers[layer], is_ring, held->window_start)) return false;
+  const bool is_paged = store.layout().kind == "paged";
+  if (!is_paged && !has_lawful_slots(*window, store.layout().config->layers[layer], is_ring, held->window_start))
+    return false;
   for (const Run& run : window->runs)
     if (!lies_in_declared_storage(store, run)) return false;
 

@@ -4,6 +4,7 @@
 /// default `window` copies once through `read`, and that copy is priced.
 #pragma once
 
+#include "kvwitness/core/block_change.hpp"
 #include "kvwitness/core/geometry.hpp"
 #include "kvwitness/core/window.hpp"
 #include "kvwitness/trace/outcome.hpp"
@@ -76,7 +77,8 @@ struct Appended {
   std::span<const Piece> pieces;       ///< ascending positions
   std::span<const Piece> overwritten;  ///< positions lost to this append, with the slots they lay in
   Declared declared;
-  Range quantised{};  ///< positions whose rows this append coded, appended now or before
+  Range quantised{};                      ///< positions whose rows this append coded, appended now or before
+  std::span<const BlockChange> blocks{};  ///< in the order in which they happened
 };
 
 /// What an edit did, over all layers. The spans are valid until the next call on the store.
@@ -84,7 +86,8 @@ struct Edited {
   std::uint32_t freed = 0;  ///< positions that are gone, of the widest layer
   std::span<const Moved> moved;
   Declared declared;
-  std::span<const Rotated> rotated{};  ///< ascending positions in each layer
+  std::span<const Rotated> rotated{};     ///< ascending positions in each layer
+  std::span<const BlockChange> blocks{};  ///< in the order in which they happened
 };
 
 struct Copied {
@@ -154,6 +157,9 @@ class Saving {
   virtual Outcome<SavedState> restore(SequenceId sequence, std::span<const std::byte> file) = 0;
 };
 
+class Forking;
+class Paging;
+
 /// Ids, ranges and layers come from scripts and foreign code: every call refuses nonsense instead of asserting.
 ///
 /// A token is appended layer by layer, 0 .. L-1 without those that read a donor's rows, the same count to each; a layer
@@ -206,6 +212,10 @@ class KvStore {
 
   /// Of stores with the capability `save`; null: it cannot. Owned by the store.
   [[nodiscard]] virtual Saving* saving() noexcept { return nullptr; }
+  /// Of stores with the capability `fork` (core/paging.hpp); null: it cannot. Owned by the store.
+  [[nodiscard]] virtual Forking* forking() noexcept { return nullptr; }
+  /// Of stores with the capability `paged` (core/paging.hpp); null: it has no blocks. Owned by the store.
+  [[nodiscard]] virtual Paging* paging() noexcept { return nullptr; }
 };
 
 /// A refusal of `operation` with what was asked and what is held.

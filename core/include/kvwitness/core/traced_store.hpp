@@ -5,6 +5,7 @@
 
 #include "kvwitness/core/attention.hpp"
 #include "kvwitness/core/kv_store.hpp"
+#include "kvwitness/core/paging.hpp"
 #include "kvwitness/core/scope.hpp"
 #include "kvwitness/trace/bus.hpp"
 #include "kvwitness/trace/rows.hpp"
@@ -97,6 +98,21 @@ class TracedStore {
   /// Restores a sequence from a file. `end_then`: where it ended when it was saved, by the caller's own count.
   Outcome<Done> restore(SequenceId sequence, std::span<const std::byte> file, Position end_then);
 
+  /// Makes `child` begin as `parent` is up to `to`. A store that cannot fork refuses `unsupported`.
+  Outcome<Done> fork(SequenceId parent, SequenceId child, Position to);
+  /// Makes each sequence i below parents.size() what parents[i] was. A store that cannot fork refuses `unsupported`.
+  Outcome<Done> reorder(std::span<const SequenceId> parents);
+  /// Admits a request, and says how many of its tokens were found. Hashes of blocks that the prompt does not fill, and
+  /// past the pool's size, are left out. A store without blocks refuses `unsupported`.
+  Outcome<Position> admit(SequenceId sequence, const PromptRequest& request);
+  /// A store without blocks refuses `unsupported`.
+  Outcome<Done> swap_out(SequenceId sequence);
+  Outcome<Done> swap_in(SequenceId sequence);
+  /// True where the sequence is swapped out, by the store's own word.
+  [[nodiscard]] bool is_out(SequenceId sequence) const noexcept;
+  /// By the store's own word; zeros where it has no blocks.
+  [[nodiscard]] PoolCounts pool_counts() const noexcept;
+
   /// Tells a call that was never made because no store of this interface can do it (fork, save, middle evict, ...).
   Outcome<Done> refuse_unsupported(SequenceId sequence, trace::Operation operation);
 
@@ -104,7 +120,8 @@ class TracedStore {
   /// that holds nothing is not told.
   void digest_state(SequenceId sequence, trace::DigestReason reason, std::uint32_t step = 0);
   /// Tells the store's memory report as Reported events: "reserved-bytes", "used-bytes", "resident-positions"; of a
-  /// store that sizes its layers "uniform-rows" and "uniform-bytes" too.
+  /// store that sizes its layers "uniform-rows" and "uniform-bytes" too; of a paged store also "free-blocks",
+  /// "held-blocks", "cached-blocks", "host-blocks-used".
   void report_memory();
 
  private:
@@ -119,6 +136,10 @@ class TracedStore {
     trace::NameHash reserved_bytes = 0;
     trace::NameHash used_bytes = 0;
     trace::NameHash resident_positions = 0;
+    trace::NameHash free_blocks = 0;
+    trace::NameHash held_blocks = 0;
+    trace::NameHash cached_blocks = 0;
+    trace::NameHash host_blocks_used = 0;
     trace::NameHash uniform_rows = 0;
     trace::NameHash uniform_bytes = 0;
   };
@@ -126,6 +147,7 @@ class TracedStore {
   void reserve_rooms();
   void declare_store();
   void declare_codes();
+  void declare_pool();
   void declare_storages();
 
   /// Tells Called.
@@ -179,6 +201,17 @@ class TracedStore {
                               trace::StateDigest& told);
 
   [[nodiscard]] View* free_view() noexcept;
+  void report_pool();
+  /// Tells what a call about `sequence` did to blocks.
+  void tell_blocks(SequenceId sequence, std::span<const BlockChange> changes);
+  void tell_block(SequenceId sequence, const BlockChange& change);
+  void tell_tokens(SequenceId sequence, const PromptRequest& request);
+  /// Tells who became what, and takes it into the seam's own counts.
+  void tell_beams(const Call& call, std::span<const SequenceId> parents);
+  void was_edited(SequenceId sequence) noexcept;
+  template <class F>
+  Outcome<Done> swap(SequenceId sequence, trace::Operation operation, F&& body);
+
   [[nodiscard]] View& find(trace::ViewId view);
   [[nodiscard]] const View& find(trace::ViewId view) const;
   /// Takes over what the store returned: keeps what may be read.
@@ -205,11 +238,12 @@ class TracedStore {
   ReportNames report_names_;
   std::vector<Declaration> storages_;
   std::vector<View> views_;
-  std::vector<Visited> visited_;      ///< [queries_max]
-  std::vector<Position> accepted_;    ///< [sequence][layer]: end, as the accepted calls make it
-  std::vector<std::uint64_t> edits_;  ///< [sequence]: accepted edits
-  std::vector<std::uint32_t> moved_;  ///< [layer]: rows that an edit moved
-  std::vector<std::byte> state_k_;    ///< room to read rows back, a few at a time
+  std::vector<Visited> visited_;           ///< [queries_max]
+  std::vector<Position> accepted_;         ///< [sequence][layer]: end, as the accepted calls make it
+  std::vector<Position> accepted_before_;  ///< as `accepted_`, before a reorder
+  std::vector<std::uint64_t> edits_;       ///< [sequence]: accepted edits
+  std::vector<std::uint32_t> moved_;       ///< [layer]: rows that an edit moved
+  std::vector<std::byte> state_k_;         ///< room to read rows back, a few at a time
   std::vector<std::byte> state_v_;
   RowCode k_code_;  ///< how coded K rows are decoded, whatever a window points to
   RowCode v_code_;

@@ -1,0 +1,419 @@
+#include "paged_store.hpp"
+
+#include "kvwitness/trace/error.hpp"
+#include "kvwitness/trace/event.hpp"
+
+#include <fmt/format.h>
+
+#include <cstring>
+#include <limits>
+
+namespace kvwitness::core {
+
+using trace::Operation;
+
+namespace {
+
+const StoreConfig& checked(const StoreConfig& config) {
+  validate(config);
+  for (const auto& [type, field] : {std::pair{config.k_type, "k_type"}, std::pair{config.v_type, "v_type"}}) {
+    if (type != DType::f32)
+      throw trace::Error(fmt::format("{}: a paged store keeps f32 rows, not {}", field, trace::to_text(type)));
+  }
+  require_layers(config, "paged", paged_capabilities());
+  if (std::uint64_t{config.pool_blocks} * config.block >= trace::kNoSlot)
+    throw trace::Error(fmt::format("pool_blocks: {} blocks of {} rows are more slots than have a number",
+                                   config.pool_blocks, config.block));
+  return config;
+}
+
+std::uint64_t ceil_div(std::uint64_t a, std::uint64_t b) noexcept {
+  return (a + b - 1) / b;
+}
+
+/// Most rows that a layer and the append under way have at one time.
+std::uint64_t span_of(const LayerGeometry& layer) noexcept {
+  const std::uint64_t spare = layer.capacity - effective_window(layer).keys + std::uint64_t{1};
+  return layer.capacity + (layer.sliding ? spare : 0);
+}
+
+/// Most blocks that so many adjoining rows lie in.
+std::uint64_t blocks_of_span(std::uint64_t rows, std::uint32_t block) noexcept {
+  return ceil_div(rows - 1, block) + 1;
+}
+
+}  // namespace
+
+// ---- what it is -----------------------------------------------------------------------------------------------------
+
+std::uint64_t sequence_blocks(const StoreConfig& config) noexcept {
+  std::uint64_t most = 0;
+  for (const LayerGeometry& layer : config.layers) most = std::max(most, blocks_of_span(span_of(layer), config.block));
+  return most;
+}
+
+StoreConfig paged_config(StoreConfig config) noexcept {
+  if (config.block == 0) config.block = kBlockDefault;
+  if (config.pool_blocks == 0) {
+    const std::uint64_t blocks = sequence_blocks(config) * config.sequences;
+    config.pool_blocks =
+        static_cast<std::uint32_t>(std::min<std::uint64_t>(blocks, std::numeric_limits<std::uint32_t>::max()));
+  }
+  return config;
+}
+
+PagedStore::PagedStore(const StoreConfig& config)
+    : config_(checked(config)),
+      entries_max_(static_cast<std::uint32_t>(std::min<std::uint64_t>(sequence_blocks(config), config.pool_blocks))),
+      extents_(config_, Survivors::keep_positions),
+      // A reorder may hold, enter, release and free each entry of each table; an append or swap does a few things more
+      // with those of one.
+      log_(std::size_t{4} * entries_max_ * config.sequences + std::size_t{8} * entries_max_ + 2 * config.layers.size() +
+           16),
+      pool_(config.pool_blocks, log_),
+      tables_(config.sequences, entries_max_),
+      before_(config.sequences, entries_max_),
+      snapshots_(config.sequences, Snapshot{std::vector<Extent>(config.layers.size()), 0}),
+      admissions_(config.sequences, config.pool_blocks),
+      rows_(config_, config.pool_blocks),
+      host_(config_),
+      out_(config.sequences),
+      written_(std::size_t{config.pool_blocks} * config.block),
+      pieces_(entries_max_),
+      storages_(rows_.storages()) {
+  for (StorageUse use : host_.rows().storages()) {
+    if (use.bytes == 0) continue;
+    use.plane = Plane::both;
+    storages_.push_back(use);
+  }
+  for (const StorageUse& use : storages_) reserved_bytes_ += use.bytes;
+}
+
+StoreLayout PagedStore::layout() const noexcept {
+  return {"paged", &config_, paged_capabilities(), entries_max_};
+}
+
+MemoryReport PagedStore::memory() const noexcept {
+  MemoryReport report{storages_, reserved_bytes_, pool_.held_blocks() * rows_.block_bytes(), 0};
+  for (SequenceId sequence = 0; sequence < config_.sequences; ++sequence) {
+    if (out_[sequence]) continue;
+    for (LayerIndex layer = 0; layer < layers(); ++layer) {
+      const Extent held = extents_.extent(sequence, layer);
+      report.resident_positions += held.end - held.window_start;
+    }
+  }
+  return report;
+}
+
+Outcome<Extent> PagedStore::extent(SequenceId sequence, LayerIndex layer) const {
+  return extents_.find(sequence, layer, Operation::none, {});
+}
+
+// ---- questions ------------------------------------------------------------------------------------------------------
+
+Position PagedStore::start(SequenceId sequence) const noexcept {
+  Position lowest = trace::kNoPosition;
+  for (LayerIndex layer = 0; layer < layers(); ++layer)
+    lowest = std::min(lowest, extents_.extent(sequence, layer).window_start);
+  return lowest;
+}
+
+std::uint32_t PagedStore::entries_below(std::uint64_t to) const noexcept {
+  return static_cast<std::uint32_t>(ceil_div(to, config_.block));
+}
+
+std::uint64_t PagedStore::may_take(SequenceId sequence) const noexcept {
+  const std::uint64_t others = admissions_.reserved_by_others(sequence);
+  return pool_.takeable() - std::min<std::uint64_t>(others, pool_.takeable());
+}
+
+bool PagedStore::copies_on_write(SequenceId sequence, Position end) const noexcept {
+  if (end % config_.block == 0) return false;
+  const std::uint32_t block = tables_.at(sequence, end / config_.block).block;
+  return pool_.holders(block) > 1 || pool_.is_published(block);
+}
+
+std::uint64_t PagedStore::blocks_needed(SequenceId sequence, Position end, std::uint32_t count) const noexcept {
+  const std::uint64_t added = entries_below(std::uint64_t{end} + count) - entries_below(end);
+  return added + (copies_on_write(sequence, end) ? 1 : 0);
+}
+
+Outcome<Done> PagedStore::may_edit(SequenceId sequence, Operation operation, Range asked) const noexcept {
+  if (!extents_.has(sequence) || !out_[sequence]) return Done{};
+  return refuse(operation, RefusalCode::evicted, asked, extents_.extent(sequence, 0));
+}
+
+Outcome<Extent> PagedStore::seen(SequenceId sequence, LayerIndex layer, Range range,
+                                 Operation operation) const noexcept {
+  const auto held = extents_.find(sequence, layer, operation, range);
+  if (!held) return held;
+  if (out_[sequence]) return refuse(operation, RefusalCode::evicted, range, *held);
+  const auto allowed = extents_.may_see(sequence, layer, range, operation);
+  if (!allowed) return allowed.refusal();
+  return held;
+}
+
+// ---- appends --------------------------------------------------------------------------------------------------------
+
+void PagedStore::begin_change() noexcept {
+  ++change_;
+  log_.begin();
+}
+
+void PagedStore::reserve(SequenceId sequence) noexcept {
+  const bool is_promised = admissions_.has(sequence) && !out_[sequence];
+  admissions_.reserve(sequence, is_promised ? promised(admissions_.tokens(sequence), admissions_.peak_blocks(sequence),
+                                                       end(sequence), tables_.size(sequence))
+                                            : 0);
+}
+
+void PagedStore::tell_entry(SequenceId sequence, std::uint32_t index, std::uint32_t block) noexcept {
+  const std::uint64_t first = std::uint64_t{index} * config_.block;
+  const std::uint64_t rows = end(sequence) - std::min<std::uint64_t>(first, end(sequence));
+  log_.add({.act = BlockAct::entered,
+            .sequence = sequence,
+            .block = block,
+            .holders = pool_.holders(block),
+            .index = index,
+            .first = static_cast<Position>(first),
+            .rows = static_cast<std::uint32_t>(std::min<std::uint64_t>(rows, config_.block)),
+            .value = pool_.epoch(block)});
+}
+
+void PagedStore::enter(SequenceId sequence, std::uint32_t index, std::uint32_t block) noexcept {
+  if (tables_.size(sequence) == 0) tables_.begin_at(sequence, index);
+  tables_.push_back(sequence, {block, change_});
+  tell_entry(sequence, index, block);
+}
+
+void PagedStore::copy_on_write(SequenceId sequence, Position end) noexcept {
+  const std::uint32_t index = end / config_.block;
+  const std::uint32_t old = tables_.at(sequence, index).block;
+  const std::uint32_t own = pool_.take(sequence);
+  for (LayerIndex layer = 0; layer < layers(); ++layer) {
+    const Position first = std::max(index * config_.block, extents_.extent(sequence, layer).window_start);
+    if (first >= end) continue;
+    const std::uint32_t row = first % config_.block;
+    rows_.copy(layer, rows_, old * config_.block + row, own * config_.block + row, end - first);
+    log_.add({.act = BlockAct::copied,
+              .layer = layer,
+              .sequence = sequence,
+              .block = own,
+              .first = first,
+              .rows = end - first,
+              .from_block = old,
+              .value = 2 * rows_.row_bytes(layer) * (end - first)});
+  }
+  tables_.set(sequence, index, {own, change_});
+  tell_entry(sequence, index, own);
+  pool_.release(old, sequence);
+}
+
+void PagedStore::take_blocks(SequenceId sequence, Position end, std::uint32_t count) noexcept {
+  if (copies_on_write(sequence, end)) copy_on_write(sequence, end);
+  const std::uint32_t to = entries_below(std::uint64_t{end} + count);
+  for (std::uint32_t index = entries_below(end); index < to; ++index) enter(sequence, index, pool_.take(sequence));
+}
+
+void PagedStore::write_rows(SequenceId sequence, LayerIndex layer, Position first, const RowsIn& rows) noexcept {
+  pieces_.clear();
+  const std::uint64_t elements = config_.layers[layer].kv_elements();
+  for_each_run(sequence, {first, first + rows.count}, [&](Position from, std::uint32_t count, Slot slot) {
+    const std::uint64_t offset = (from - first) * elements;
+    rows_.write(layer, slot, count, rows.k + offset, rows.v + offset);
+    if (layer == 0) std::fill_n(written_.begin() + slot, count, change_);
+    pieces_.push_back({from, count, slot});
+  });
+}
+
+Outcome<Appended> PagedStore::append(SequenceId sequence, LayerIndex layer, const RowsIn& rows) {
+  const auto held = extents_.find(sequence, layer, Operation::append, {});
+  if (!held) return held.refusal();
+  const Position end = held->end;
+  if (out_[sequence]) return refuse(Operation::append, RefusalCode::evicted, {}, *held);
+  const auto allowed = extents_.may_append(sequence, layer, rows.count);
+  if (!allowed) return allowed.refusal();
+  if (layer == 0 && blocks_needed(sequence, end, rows.count) > may_take(sequence))
+    return refuse(Operation::append, RefusalCode::no_memory, {end, end + rows.count}, *held);
+  begin_change();
+  if (layer == 0) take_blocks(sequence, end, rows.count);
+  write_rows(sequence, layer, end, rows);
+  extents_.append(sequence, layer, rows.count);
+  if (layer + 1 == layers()) {
+    publish(sequence, end, end + rows.count);
+    release_front(sequence);
+  }
+  reserve(sequence);
+  Appended appended{pieces_, {}, {}};
+  appended.blocks = log_.changes();
+  return appended;
+}
+
+void PagedStore::publish(SequenceId sequence, Position from, Position to) noexcept {
+  const std::span<const std::uint64_t> hashes = admissions_.hashes(sequence);
+  const auto ends = std::min<std::uint64_t>(to / config_.block, hashes.size());
+  for (std::uint32_t index = from / config_.block; index < ends; ++index) {
+    if (!tables_.has(sequence, index) || hashes[index] == 0 || pool_.find(hashes[index])) continue;
+    const std::uint32_t block = tables_.at(sequence, index).block;
+    pool_.publish(block, hashes[index]);
+    log_.add({.act = BlockAct::published,
+              .sequence = sequence,
+              .block = block,
+              .holders = pool_.holders(block),
+              .index = index,
+              .first = index * config_.block,
+              .rows = config_.block,
+              .value = hashes[index]});
+  }
+}
+
+// ---- reads ----------------------------------------------------------------------------------------------------------
+
+Outcome<Window> PagedStore::window(SequenceId sequence, LayerIndex layer, Range range, WindowScratch& scratch) const {
+  const auto held = seen(sequence, layer, range, Operation::window);
+  if (!held) return held.refusal();
+  const std::span<Run> runs = scratch.runs();
+  const std::uint64_t stride = rows_.row_bytes(layer);
+  std::size_t count = 0;
+  for_each_run(sequence, range, [&](Position first, std::uint32_t rows, Slot slot) {
+    if (count < runs.size())
+      runs[count] = {first, rows, slot, rows_.k(layer, slot), rows_.v(layer, slot), stride, stride};
+    ++count;
+  });
+  if (count > runs.size()) return refuse(Operation::window, RefusalCode::no_memory, range, *held);
+  return Window{runs.first(count), range, sequence, layer, change_, 0};
+}
+
+Outcome<Copied> PagedStore::read(SequenceId sequence, LayerIndex layer, Range range, const RowsOut& out) const {
+  const auto held = seen(sequence, layer, range, Operation::read);
+  if (!held) return held.refusal();
+  const std::uint64_t row = rows_.row_bytes(layer);
+  const std::uint64_t bytes = range.count() * row;
+  if (out.k.size() < bytes || out.v.size() < bytes)
+    return refuse(Operation::read, RefusalCode::no_memory, range, *held);
+  for_each_run(sequence, range, [&](Position first, std::uint32_t rows, Slot slot) {
+    const std::uint64_t done = (first - range.from) * row;
+    std::memcpy(out.k.data() + done, rows_.k(layer, slot), rows * row);
+    std::memcpy(out.v.data() + done, rows_.v(layer, slot), rows * row);
+  });
+  return Copied{2 * bytes, {}};
+}
+
+bool PagedStore::is_view_fresh(const Window& window) const noexcept {
+  const Extent held = extents_.extent(window.sequence, window.layer);
+  if (out_[window.sequence]) return false;
+  for (const Run& run : window.runs) {
+    if (run.count == 0 || run.first < held.window_start || run.first > held.end || run.count > held.end - run.first)
+      return false;
+    for (std::uint32_t i = 0; i < run.count; ++i) {
+      const Position position = run.first + i;
+      const TableSlot& entry = tables_.at(window.sequence, position / config_.block);
+      const Slot slot = entry.block * config_.block + position % config_.block;
+      const bool is_same = slot == run.slot + i && entry.since <= window.generation;
+      if (!is_same || written_[slot] > window.generation) return false;
+    }
+  }
+  return true;
+}
+
+Outcome<Done> PagedStore::still_valid(const Window& window) const {
+  const auto held = extents_.find(window.sequence, window.layer, Operation::attend, window.range);
+  if (!held) return held.refusal();
+  if (window.runs.empty() || is_view_fresh(window)) return Done{};
+  return refuse(Operation::attend, RefusalCode::stale, window.range, *held);
+}
+
+// ---- edits ----------------------------------------------------------------------------------------------------------
+
+std::uint32_t PagedStore::freed_rows(SequenceId sequence, Range range) const noexcept {
+  std::uint32_t widest = 0;
+  for (LayerIndex layer = 0; layer < layers(); ++layer) {
+    const Extent held = extents_.extent(sequence, layer);
+    const Range freed{std::max(range.from, held.window_start), std::min(range.to, held.end)};
+    widest = std::max(widest, freed.count());
+  }
+  return widest;
+}
+
+void PagedStore::release_front(SequenceId sequence) noexcept {
+  const std::uint32_t first = start(sequence) / config_.block;
+  while (tables_.size(sequence) > 0 && tables_.first(sequence) < first) {
+    pool_.release(tables_.at(sequence, tables_.first(sequence)).block, sequence);
+    tables_.pop_front(sequence);
+  }
+}
+
+void PagedStore::release_back(SequenceId sequence, std::uint32_t first) noexcept {
+  while (tables_.size(sequence) > 0 && tables_.end(sequence) > first) {
+    pool_.release(tables_.at(sequence, tables_.end(sequence) - 1).block, sequence);
+    tables_.pop_back(sequence);
+  }
+}
+
+void PagedStore::release_all(SequenceId sequence) noexcept {
+  if (out_[sequence]) {
+    for (std::uint32_t index = tables_.first(sequence); index < tables_.end(sequence); ++index)
+      host_.give_back(tables_.at(sequence, index).block);
+    out_[sequence] = false;
+  } else {
+    release_back(sequence, 0);
+  }
+  tables_.clear(sequence);
+}
+
+Outcome<Edited> PagedStore::truncate(SequenceId sequence, Position to) {
+  const auto in = may_edit(sequence, Operation::truncate, {to, to});
+  if (!in) return in.refusal();
+  const auto allowed = extents_.may_truncate(sequence, to);
+  if (!allowed) return allowed.refusal();
+  begin_change();
+  const std::uint32_t freed = freed_rows(sequence, {to, trace::kNoPosition});
+  extents_.truncate(sequence, to);
+  release_back(sequence, entries_below(to));
+  if (freed > 0) admissions_.keep_hashes(sequence, to / config_.block);
+  reserve(sequence);
+  return Edited{freed, {}, {}, {}, log_.changes()};
+}
+
+Outcome<Edited> PagedStore::evict(SequenceId sequence, Range range) {
+  const auto in = may_edit(sequence, Operation::evict, range);
+  if (!in) return in.refusal();
+  const auto allowed = extents_.may_evict(sequence, range);
+  if (!allowed) return allowed.refusal();
+  if (range.empty()) return Edited{};
+  begin_change();
+  const std::uint32_t freed = freed_rows(sequence, range);
+  extents_.evict(sequence, range);
+  release_front(sequence);
+  reserve(sequence);
+  return Edited{freed, {}, {}, {}, log_.changes()};
+}
+
+Outcome<Edited> PagedStore::clear(SequenceId sequence) {
+  const auto allowed = extents_.may_clear(sequence);
+  if (!allowed) return allowed.refusal();
+  begin_change();
+  const std::uint32_t freed = freed_rows(sequence, {0, trace::kNoPosition});
+  release_all(sequence);
+  extents_.clear(sequence);
+  admissions_.end(sequence);
+  return Edited{freed, {}, {}, {}, log_.changes()};
+}
+
+// ---- built ----------------------------------------------------------------------------------------------------------
+
+std::uint64_t paged_capabilities() noexcept {
+  using enum trace::Capability;
+  std::uint64_t bits = 0;
+  for (const auto capability :
+       {sliding, truncate, front_evict, clear, zero_copy, sequences, held_views, fork, prefixes, paged})
+    bits |= static_cast<std::uint64_t>(capability);
+  return bits;
+}
+
+std::unique_ptr<KvStore> make_paged_store(const StoreConfig& config) {
+  validate(config);
+  return std::make_unique<PagedStore>(paged_config(config));
+}
+
+}  // namespace kvwitness::core

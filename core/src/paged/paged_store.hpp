@@ -1,0 +1,147 @@
+/// The paged store: the law of extents over blocks that sequences share. Its calls are in paged_store.cpp (what every
+/// store can do) and paged_sharing.cpp (forks, admissions, swaps).
+#pragma once
+
+#include "../extent_table.hpp"
+#include "admissions.hpp"
+#include "block_pool.hpp"
+#include "block_rows.hpp"
+#include "block_tables.hpp"
+#include "host_tier.hpp"
+#include "kvwitness/core/paged_store.hpp"
+
+#include <algorithm>
+#include <cstdint>
+#include <span>
+#include <vector>
+
+namespace kvwitness::core {
+
+class PagedStore final : public KvStore, private Forking, private Paging {
+ public:
+  /// The configuration was completed by paged_config. Throws trace::Error where it is not one for paged stores.
+  explicit PagedStore(const StoreConfig& config);
+
+  [[nodiscard]] StoreLayout layout() const noexcept override;
+  [[nodiscard]] MemoryReport memory() const noexcept override;
+  [[nodiscard]] Outcome<Extent> extent(SequenceId sequence, LayerIndex layer) const override;
+  Outcome<Appended> append(SequenceId sequence, LayerIndex layer, const RowsIn& rows) override;
+  Outcome<Window> window(SequenceId sequence, LayerIndex layer, Range range, WindowScratch& scratch) const override;
+  Outcome<Copied> read(SequenceId sequence, LayerIndex layer, Range range, const RowsOut& out) const override;
+  Outcome<Done> still_valid(const Window& window) const override;
+  Outcome<Edited> truncate(SequenceId sequence, Position to) override;
+  Outcome<Edited> evict(SequenceId sequence, Range range) override;
+  Outcome<Edited> clear(SequenceId sequence) override;
+  [[nodiscard]] Forking* forking() noexcept override { return this; }
+  [[nodiscard]] Paging* paging() noexcept override { return this; }
+
+ private:
+  Outcome<Forked> fork(SequenceId parent, SequenceId child, Position to) override;
+  Outcome<Forked> reorder(std::span<const SequenceId> parents) override;
+  Outcome<Admission> admit(SequenceId sequence, const PromptRequest& request) override;
+  Outcome<Swapped> swap_out(SequenceId sequence) override;
+  Outcome<Swapped> swap_in(SequenceId sequence) override;
+  [[nodiscard]] bool is_out(SequenceId sequence) const noexcept override;
+  [[nodiscard]] PoolCounts counts() const noexcept override;
+
+  /// Prefix that an admission found: `tokens` of them, in the blocks from entry `first` on.
+  struct Hit {
+    Position tokens = 0;
+    std::uint32_t first = 0;
+    std::uint32_t cached = 0;  ///< of its blocks
+  };
+  /// A sequence as it was before a reorder.
+  struct Snapshot {
+    std::vector<Extent> extents;
+    Position evicted_to = 0;
+  };
+
+  // ---- questions
+  [[nodiscard]] LayerIndex layers() const noexcept { return static_cast<LayerIndex>(config_.layers.size()); }
+  [[nodiscard]] Position end(SequenceId sequence) const noexcept { return extents_.extent(sequence, 0).end; }
+  /// Lowest window_start of all layers.
+  [[nodiscard]] Position start(SequenceId sequence) const noexcept;
+  /// Table entries that hold positions below `to`.
+  [[nodiscard]] std::uint32_t entries_below(std::uint64_t to) const noexcept;
+  /// Blocks that the sequence may take now.
+  [[nodiscard]] std::uint64_t may_take(SequenceId sequence) const noexcept;
+  [[nodiscard]] bool copies_on_write(SequenceId sequence, Position end) const noexcept;
+  /// Blocks that an append to the first layer, which ends at `end`, takes.
+  [[nodiscard]] std::uint64_t blocks_needed(SequenceId sequence, Position end, std::uint32_t count) const noexcept;
+  [[nodiscard]] Outcome<Done> may_edit(SequenceId sequence, trace::Operation operation, Range asked) const noexcept;
+  [[nodiscard]] bool is_fresh(SequenceId sequence) const noexcept;
+  [[nodiscard]] Outcome<Done> may_fork(SequenceId parent, SequenceId child, Position to) const noexcept;
+  [[nodiscard]] Outcome<Done> may_reorder(std::span<const SequenceId> parents) const noexcept;
+  /// Refuses a range that the layer does not hold.
+  [[nodiscard]] Outcome<Extent> seen(SequenceId sequence, LayerIndex layer, Range range,
+                                     trace::Operation operation) const noexcept;
+  /// Blocks promised to an admitted sequence that ends at `end` and has `entries`.
+  [[nodiscard]] std::uint64_t promised(std::uint64_t tokens, std::uint64_t peak, Position end,
+                                       std::uint64_t entries) const noexcept;
+  [[nodiscard]] std::uint64_t peak_blocks(std::uint64_t tokens) const noexcept;
+  [[nodiscard]] Hit longest_hit(const PromptRequest& request) const noexcept;
+  /// Lowest position that a query at `position` must find held in some layer.
+  [[nodiscard]] Position needed_from(Position position) const noexcept;
+  [[nodiscard]] bool is_view_fresh(const Window& window) const noexcept;
+  /// Calls `take(first position, count, slot)` for each run of slots of a range that the table has.
+  template <class F>
+  void for_each_run(SequenceId sequence, Range range, F&& take) const;
+
+  // ---- changes
+  void begin_change() noexcept;
+  void enter(SequenceId sequence, std::uint32_t index, std::uint32_t block) noexcept;
+  void tell_entry(SequenceId sequence, std::uint32_t index, std::uint32_t block) noexcept;
+  void take_blocks(SequenceId sequence, Position end, std::uint32_t count) noexcept;
+  void copy_on_write(SequenceId sequence, Position end) noexcept;
+  void write_rows(SequenceId sequence, LayerIndex layer, Position first, const RowsIn& rows) noexcept;
+  void publish(SequenceId sequence, Position from, Position to) noexcept;
+  /// Releases the blocks in front of what the layers hold, the oldest first.
+  void release_front(SequenceId sequence) noexcept;
+  /// Releases the blocks from entry `first` on, the last one first.
+  void release_back(SequenceId sequence, std::uint32_t first) noexcept;
+  /// Releases all blocks, or their places on the host.
+  void release_all(SequenceId sequence) noexcept;
+  /// Recounts what is promised to the sequence.
+  void reserve(SequenceId sequence) noexcept;
+  void share(SequenceId parent, SequenceId child, Position to) noexcept;
+  void take_snapshot(std::uint32_t count) noexcept;
+  void become(SequenceId beam, SequenceId parent) noexcept;
+  void release_former(SequenceId beam, SequenceId parent) noexcept;
+  void begin_with(SequenceId sequence, const PromptRequest& request, const Hit& hit) noexcept;
+  void signal(std::uint32_t from_stream, std::uint32_t to_stream) noexcept;
+  [[nodiscard]] std::uint32_t freed_rows(SequenceId sequence, Range range) const noexcept;
+
+  StoreConfig config_;
+  std::uint32_t entries_max_;
+  ExtentTable extents_;
+  ChangeLog log_;
+  BlockPool pool_;
+  BlockTables tables_;
+  BlockTables before_;               ///< tables before a reorder
+  std::vector<Snapshot> snapshots_;  ///< [sequence], before a reorder
+  Admissions admissions_;
+  BlockRows rows_;
+  HostTier host_;
+  std::vector<bool> out_;               ///< [sequence]: its table has places on the host
+  std::vector<std::uint64_t> written_;  ///< [slot]: change of layer 0 that last wrote it
+  std::vector<Piece> pieces_;
+  std::vector<StorageUse> storages_;
+  std::uint64_t reserved_bytes_ = 0;
+  std::uint64_t change_ = 0;   ///< count of accepted changes
+  std::uint64_t signals_ = 0;  ///< given so far
+};
+
+template <class F>
+void PagedStore::for_each_run(SequenceId sequence, Range range, F&& take) const {
+  const std::uint32_t rows = config_.block;
+  for (Position p = range.from; p < range.to;) {
+    const Position first = p;
+    const Slot slot = tables_.at(sequence, p / rows).block * rows + p % rows;
+    do {
+      p = static_cast<Position>(std::min<std::uint64_t>(range.to, (std::uint64_t{p} / rows + 1) * rows));
+    } while (p < range.to && tables_.at(sequence, p / rows).block * rows == slot + (p - first));
+    take(first, p - first, slot);
+  }
+}
+
+}  // namespace kvwitness::core
