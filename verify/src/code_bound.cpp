@@ -52,16 +52,22 @@ class CodeBound {
       raised += weights_[i] * std::exp(errors_[i]);
       lowered += weights_[i] * std::exp(-errors_[i]);
     }
-    for (double& value : bound) value *= 2;
+    std::vector<double> sums(slice.count);
+    std::vector<double> farthest(slice.count);
     for (std::size_t i = 0; i < weights_.size(); ++i) {
       const double up = std::exp(errors_[i]) / lowered;
       const double off = std::max(up - 1, 1 - std::exp(-errors_[i]) / raised);
       const float* v = window_.rows.v.data() + i * shape_.kv_elements() + slice.from;
       for (std::size_t d = 0; d < slice.count; ++d) {
         const double own = i < window_.coded ? v_errors_[i].element[slice.from + d] : 0;
-        bound[d] += weights_[i] * (off * std::abs(static_cast<double>(v[d]) - out[d]) + up * own);
+        const double apart = std::abs(static_cast<double>(v[d]) - out[d]);
+        sums[d] += weights_[i] * (off * apart + up * own);
+        farthest[d] = std::max(farthest[d], apart + own);
       }
     }
+    // Sums that overflowed are infinite, or no number.
+    for (std::size_t d = 0; d < slice.count; ++d)
+      bound[d] = 2 * bound[d] + (sums[d] < farthest[d] ? sums[d] : farthest[d]);
   }
 
  private:

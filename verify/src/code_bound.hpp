@@ -25,7 +25,8 @@ struct CodedWindow {
 ///     weights  p'_i / p_i lies in [lo_i, up_i], lo_i = exp(-ds_i) / sum_j p_j exp(ds_j),
 ///              up_i = exp(ds_i) / sum_j p_j exp(-ds_j)
 ///     output   o' - o = sum (p'_i - p_i)(v_i - o) + sum p'_i (v'_i - v_i), for sum p' = sum p = 1, and so
-///              |o' - o| <= sum p_i max(up_i - 1, 1 - lo_i) |v_i - o| + sum p_i up_i e_i
+///              |o' - o| <= sum p_i max(up_i - 1, 1 - lo_i) |v_i - o| + sum p_i up_i e_i; and o' is a mean of the v'_i,
+///              so |o' - o| <= max (|v_i - o| + e_i), where scores may be off so far that the sums say nothing
 ///
 /// The kernel's own error is taken over decoded rows, and so twice. Infinite where a row has no error bound.
 /// q, out, bound: [q_heads * head_dim].
