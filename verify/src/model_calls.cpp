@@ -121,7 +121,7 @@ void Model::State::do_append(StoreState& store, StoreIndex index, std::uint64_t 
     for (Position p = std::max(named.from, after.from); p < std::min(named.to, after.to); ++p)
       rows.set_slot(p, piece.claim.slot + (p - named.from));
   }
-  mark_stale(index, call.sequence, call.layer, {before.from, after.from}, number);
+  mark_stale(index, call.sequence, call.layer, {std::max(before.from, rows.sinks_max()), after.from}, number);
   code_rows(store, index, before, rows, number);
 
   LayerIndex due = call.layer;
@@ -152,7 +152,8 @@ void Model::State::do_edit(StoreState& store, StoreIndex index, std::uint64_t nu
   if (on == nullptr) return;
   const bool is_evict = call.called.operation == Operation::evict && call.called.from < call.called.to;
   const bool renumbers = store.model.can(Capability::renumbers);
-  for (const LayerModel& rows : on->layers) {
+  for (LayerIndex layer = 0; layer < on->layers.size(); ++layer) {
+    const LayerModel& rows = on->layers[store.model.owner(layer)];
     if (is_evict && !renumbers && call.called.from > std::max(rows.start(), rows.sinks_max()))
       return lose_track(store, "positions were evicted from the middle");
   }
@@ -180,7 +181,7 @@ void Model::State::edit_layer(StoreState& store, StoreIndex index, LayerIndex la
   }
   rows.drop_from(after.to);
   rows.drop_below(after.from);
-  mark_stale(index, call.sequence, layer, {before.from, after.from}, number);
+  mark_stale(index, call.sequence, layer, {std::max(before.from, rows.sinks_max()), after.from}, number);
   mark_stale(index, call.sequence, layer, {after.to, before.to}, number);
   if (call.called.operation != Operation::evict) return;
   if (call.called.from < call.called.to) rows.note_evicted(std::min(call.called.to, before.to));
