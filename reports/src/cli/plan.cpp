@@ -50,11 +50,12 @@ Examples:
 
 std::string text_of_file(const std::string& name) {
   std::ifstream in(name, std::ios::binary);
-  std::string text{std::istreambuf_iterator<char>(in), {}};
-  if (in && !std::filesystem::is_directory(name)) return text;
-  trace::Location where;
-  where.file = name;
-  throw trace::Error(std::move(where), "cannot be read");
+  if (!in || std::filesystem::is_directory(name)) {
+    trace::Location where;
+    where.file = name;
+    throw trace::Error(std::move(where), "cannot be read");
+  }
+  return {std::istreambuf_iterator<char>(in), {}};
 }
 
 std::uint32_t required(std::uint32_t value, const char* option) {
