@@ -19,8 +19,10 @@ using File = std::vector<std::byte>;
 /// Two layers with different windows, so that their extents differ once they have wrapped.
 StoreConfig shape_of(const std::string& kind) {
   StoreConfig config;
-  const bool slides = kind == "ring";
-  config.layers = {small_layer(8, {3, true}, slides), small_layer(slides ? 5 : 8, {4, true}, slides)};
+  const bool slides = kind == "ring" || kind == "sink-ring";
+  const std::uint32_t sinks = kind == "sink-ring" ? 2 : 0;
+  config.layers = {small_layer(8 + sinks, {3, true}, slides), small_layer((slides ? 5 : 8) + sinks, {4, true}, slides)};
+  for (LayerGeometry& layer : config.layers) layer.sinks = sinks;
   config.sequences = 2;
   return config;
 }
@@ -73,7 +75,7 @@ File changed(File file, std::size_t at, T value) {
   return resealed(std::move(file));
 }
 
-const std::vector<std::string> kKinds{"ring", "flat", "compact"};
+const std::vector<std::string> kKinds{"ring", "flat", "compact", "sink-ring"};
 
 }  // namespace
 
@@ -264,6 +266,26 @@ BOOST_AUTO_TEST_CASE(keys_before_rotation_are_saved_with_the_rotated_ones) {
   // A ring keeps no keys before rotation, and has no use for a file that does.
   StoreConfig plain = config;
   BOOST_TEST((make("flat", plain)->saving()->restore(0, file).code() == RefusalCode::unsupported));
+}
+
+BOOST_AUTO_TEST_CASE(layers_that_read_a_donor_have_its_rows_again) {
+  StoreConfig config = config_of(2, small_layer(8, {}, false));
+  config.layers[1].donor = LayerIndex{0};
+  const auto store = make("layered", config);
+  BOOST_TEST_REQUIRE(store->append(0, 0, TaggedRows({5, 6, 7}).rows()).ok());
+  File file(store->saving()->saved_bytes(0).value());
+  BOOST_TEST_REQUIRE(store->saving()->save(0, file).ok());
+  BOOST_TEST(file.size() == 40U + 2 * 8 + 8 + 3 * 2 * kRowBytes);
+  BOOST_TEST_REQUIRE(store->clear(0).ok());
+  BOOST_TEST_REQUIRE(store->saving()->restore(0, file).ok());
+  BOOST_TEST(store->extent(0, 1)->end == 3U);
+  std::vector<std::byte> k(3 * kRowBytes);
+  std::vector<std::byte> v(3 * kRowBytes);
+  BOOST_TEST_REQUIRE(store->read(0, 1, {0, 3}, {k, v}).ok());
+  for (std::size_t i = 0; i < 3; ++i) BOOST_TEST(is_row(&v[i * kRowBytes], 5 + i, Plane::v));
+  // A file in which both layers have rows of their own is another one.
+  config.layers[1].donor.reset();
+  BOOST_TEST((make("layered", config)->saving()->restore(0, file).code() == RefusalCode::unsupported));
 }
 
 BOOST_AUTO_TEST_CASE(views_over_a_restored_sequence_are_stale) {
