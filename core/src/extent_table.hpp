@@ -16,7 +16,7 @@ enum class Survivors : std::uint8_t {
 };
 
 /// Throws trace::Error naming the field where a kind of store without the capability is given layers with sinks or
-/// with donors, or a slack.
+/// ranks, with donors, or a slack.
 void require_layers(const StoreConfig& config, std::string_view kind, std::uint64_t capabilities);
 
 class ExtentTable {

@@ -33,6 +33,7 @@ void validate_heads(const LayerGeometry& layer, std::size_t i) {
     refuse_field("layers[{}].kv_heads: {} does not divide q_heads {}", i, layer.kv_heads, layer.q_heads);
   if (layer.head_dim == 0) refuse_field("layers[{}].head_dim: 0; at least 1", i);
   if (layer.rope) validate(*layer.rope, layer.head_dim, fmt::format("layers[{}].rope", i));
+  if (layer.by_rank && !layer.rope) refuse_field("layers[{}].by_rank: keys without rope are not rotated", i);
 }
 
 void validate_slots(const LayerGeometry& layer, std::size_t i) {
@@ -52,7 +53,8 @@ void validate_slots(const LayerGeometry& layer, std::size_t i) {
 
 /// A reader is its donor but for the query heads.
 bool is_reader_of(const LayerGeometry& a, const LayerGeometry& b) {
-  const bool has_its_rows = a.kv_heads == b.kv_heads && a.head_dim == b.head_dim && a.rope == b.rope;
+  const bool has_its_rows =
+      a.kv_heads == b.kv_heads && a.head_dim == b.head_dim && a.rope == b.rope && a.by_rank == b.by_rank;
   const bool has_its_slots = a.capacity == b.capacity && a.sliding == b.sliding && a.sinks == b.sinks;
   return has_its_rows && has_its_slots && a.window == b.window;
 }

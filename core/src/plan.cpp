@@ -56,7 +56,7 @@ class Planner {
   void add(LayerIndex layer, Plane plane, DType type) {
     const LayerGeometry& shape = config_->layers[layer];
     const Block block = block_of(type);
-    const std::uint64_t slots = product(shape.capacity, config_->sequences);
+    const std::uint64_t slots = product(rows_of(shape), config_->sequences);
     const std::uint64_t blocks = product(slots, std::uint64_t{shape.kv_heads} * shape.head_dim / block.values);
     plan_.planes.push_back({layer, plane, slots, product(blocks, block.bytes), product(blocks, block.scales)});
     plan_.bytes = sum(plan_.bytes, plan_.planes.back().bytes);
@@ -96,6 +96,13 @@ class Planner {
   [[nodiscard]] StorePlan take() { return std::move(plan_); }
 
  private:
+  /// Of one sequence.
+  [[nodiscard]] std::uint64_t rows_of(const LayerGeometry& shape) const noexcept {
+    const bool is_sized = config_->slack && shape.window.limited;
+    const std::uint64_t needed = is_sized ? std::uint64_t{shape.window.keys} + *config_->slack : shape.capacity;
+    return std::min<std::uint64_t>(needed, shape.capacity);
+  }
+
   const StoreConfig* config_;
   StorePlan plan_;
 };
@@ -114,6 +121,13 @@ StorePlan plan_quantised(const StoreConfig& config) {
     planner.add_coded(layer, Plane::k);
     planner.add_coded(layer, Plane::v);
   }
+  return planner.take();
+}
+
+StorePlan plan_layered(const StoreConfig& config) {
+  Planner planner(config);
+  for (LayerIndex layer = 0; layer < config.layers.size(); ++layer)
+    if (!config.layers[layer].donor) planner.add_rows(layer);
   return planner.take();
 }
 

@@ -202,6 +202,17 @@ Outcome<Done> SlotStore::still_valid(const Window& window) const {
   return Done{};
 }
 
+bool SlotStore::is_fresh(const Place& place, Range range, std::uint64_t generation) const noexcept {
+  Pieces pieces;
+  const std::size_t count = cut_with_sinks(place, range, pieces);
+  const std::vector<std::uint64_t>& touched = memory_[place.layer].touched;
+  const std::size_t first = std::size_t{place.sequence} * geometry(place.layer).capacity;
+  return std::all_of(pieces.begin(), pieces.begin() + static_cast<std::ptrdiff_t>(count), [&](const Piece& piece) {
+    const auto at = touched.begin() + static_cast<std::ptrdiff_t>(first + piece.slot);
+    return std::all_of(at, at + piece.count, [&](std::uint64_t change) { return change <= generation; });
+  });
+}
+
 std::uint32_t SlotStore::free_rows(SequenceId sequence, Range range) noexcept {
   std::uint32_t widest = 0;
   for (LayerIndex layer = 0; layer < memory_.size(); ++layer) {

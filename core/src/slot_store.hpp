@@ -71,6 +71,8 @@ class SlotStore : public KvStore, public Saving {
                                       trace::Operation operation) const noexcept {
     return extents_.may_see(sequence, layer, range, operation);
   }
+  /// True where no slot of what a window of `range` hands out was touched since the change `generation`.
+  [[nodiscard]] bool is_fresh(const Place& place, Range range, std::uint64_t generation) const noexcept;
   /// The K row in a slot of a place.
   [[nodiscard]] std::byte* k_row(const Place& place, Slot slot) noexcept;
   /// Moves rows inside a layer and remembers it for the report.

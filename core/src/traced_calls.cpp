@@ -32,7 +32,7 @@ Position new_holder(std::span<const Piece> pieces, Slot slot) noexcept {
 
 /// Positions that the keys given were rotated to, where the caller tells it.
 Range rotated_range(const LayerGeometry& layer, const RowsIn& rows) noexcept {
-  if (!layer.rope || rows.count > trace::kNoPosition - rows.rotated_to) return {};
+  if (!layer.rope || layer.by_rank || rows.count > trace::kNoPosition - rows.rotated_to) return {};
   return {rows.rotated_to, rows.rotated_to + rows.count};
 }
 
@@ -267,7 +267,9 @@ void TracedStore::tell_copies(trace::Subject subject, trace::ViewId view, const 
     trace::AdapterInserted told{};
     told.bytes_before = plane == Plane::k ? priced.k_bytes : priced.v_bytes;
     told.bytes_after = priced.to_f32 ? f32_bytes : told.bytes_before;
-    told.kind = priced.kind;
+    const bool is_turned = plane == Plane::k && priced.kind == trace::AdapterKind::copy_read && priced.is_window &&
+                           config().layers[subject.layer].by_rank;
+    told.kind = is_turned ? trace::AdapterKind::rotate : priced.kind;
     told.plane = plane;
     told.view = view;
     told.evidence = Evidence::observed;

@@ -84,13 +84,14 @@ void TracedStore::reserve_rooms() {
     const std::uint64_t k = k_row_bytes(config(), layer);
     const std::uint64_t v = v_row_bytes(config(), layer);
     const std::uint64_t f32 = config().layers[layer].kv_elements() * sizeof(float);
-    copy_bytes = std::max(copy_bytes, (k + v) * config().layers[layer].capacity +
-                                          2 * f32 * recent_slots(config(), layer) + kRoomBetweenCopies);
+    const bool is_copied = !can(layout_, trace::Capability::zero_copy) || config().layers[layer].by_rank;
+    if (is_copied)
+      copy_bytes = std::max(copy_bytes, (k + v) * config().layers[layer].capacity +
+                                            2 * f32 * recent_slots(config(), layer) + kRoomBetweenCopies);
     k_row = std::max({k_row, k, f32});
     v_row = std::max({v_row, v, f32});
   }
   row_room_.resize(2 * std::max(k_row, v_row) / sizeof(float));
-  if (can(layout_, trace::Capability::zero_copy)) copy_bytes = 0;
   views_.resize(options_.views_max);
   for (View& view : views_) {
     view.scratch = WindowScratch(layout_.max_runs, copy_bytes);
@@ -125,7 +126,8 @@ void TracedStore::declare_store() {
     declared.head_dim = geometry.head_dim;
     declared.sliding = geometry.sliding ? 1 : 0;
     declared.sinks = geometry.sinks;
-    declared.rope = geometry.rope ? 1 : 0;
+    const trace::KeyRotation rotation = geometry.by_rank ? trace::KeyRotation::ranks : trace::KeyRotation::positions;
+    declared.rope = geometry.rope ? static_cast<std::uint32_t>(rotation) : 0;
     bus_->emit({index_, trace::kNoSequence, layer}, declared);
   }
   for (LayerIndex layer = 0; layer < layers; ++layer) {

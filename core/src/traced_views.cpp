@@ -81,7 +81,10 @@ Outcome<trace::ViewId> TracedStore::open(SequenceId sequence, LayerIndex layer, 
   view->id = bus_->next_view();
   admit(*view, call.subject, *window);
   if (window->copied_bytes != 0 && knows(sequence, layer)) {
-    tell_copies(call.subject, view->id, price(*view, trace::AdapterKind::copy_read));
+    Priced priced = price(*view, trace::AdapterKind::copy_read);
+    priced.is_window = true;
+    tell_copies(call.subject, view->id, priced);
+    tell_ranks(*view);
   }
   tell_opened(*view);
   end(call, RefusalCode::none);
@@ -154,6 +157,23 @@ std::uint64_t TracedStore::offset_of(const Run& run, LayerIndex layer) const noe
       return static_cast<std::uint64_t>(run.k - storage.use.base);
   }
   return trace::kOutsideStorage;
+}
+
+void TracedStore::tell_ranks(const View& view) {
+  for (const Run& run : view.source.runs) {
+    if (run.rotated_to == trace::kNoPosition) continue;
+    // More rows than the layer has slots for are told with one too many.
+    const std::uint32_t count = std::min(run.count, config().layers[view.subject.layer].capacity + 1);
+    for (std::uint32_t i = 0; i < count; ++i) {
+      trace::Rotate told{};
+      told.position = run.first + i;
+      told.slot = run.slot;
+      told.applied = run.rotated_to + i;
+      told.from_raw = 1;
+      told.times = 1;
+      bus_->emit(view.subject, told);
+    }
+  }
 }
 
 void TracedStore::tell_opened(View& view) {

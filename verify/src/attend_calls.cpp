@@ -57,6 +57,10 @@ std::string VisibleKeys::text() const {
   return sinks.empty() ? last : fmt::format("[{}, {}), {}", sinks.from, sinks.to, last);
 }
 
+Position rank_in_view(const AttendCall& call, Position position) noexcept {
+  return position < call.view_range.from ? position : call.view_sinks.count() + (position - call.view_range.from);
+}
+
 VisibleKeys lawful_keys(const trace::LayerDeclared& layer, const LayerModel& rows, const AttendCall& call,
                         Position query) noexcept {
   const Range front = call.is_by_choice ? call.view_sinks : rows.sinks();

@@ -60,6 +60,9 @@ struct VisibleKeys {
   [[nodiscard]] std::string text() const;
 };
 
+/// Rank of a position among the rows of the view that an attend went over: its sinks, then its range.
+[[nodiscard]] Position rank_in_view(const AttendCall& call, Position position) noexcept;
+
 /// Keys that `query` sees: the sinks and [window_low, query], as far as they are held (or lie in the view that the
 /// script chose).
 [[nodiscard]] VisibleKeys lawful_keys(const trace::LayerDeclared& layer, const LayerModel& rows, const AttendCall& call,

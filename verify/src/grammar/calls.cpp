@@ -25,7 +25,7 @@ constexpr TypeSet claims_of(Operation operation) noexcept {
   switch (operation) {
     case Operation::append:
       return {EventType::RowDigests, EventType::Overwrite, EventType::Append, EventType::Quantise};
-    case Operation::window:
+    case Operation::window: return {EventType::Rotate, EventType::WindowOpened, EventType::WindowRun};
     case Operation::gather: return {EventType::WindowOpened, EventType::WindowRun};
     case Operation::attend: return {EventType::WindowRun, EventType::AttentionStep, EventType::AttentionRun};
     case Operation::read: return {EventType::ReadRows};

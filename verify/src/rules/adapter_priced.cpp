@@ -191,9 +191,10 @@ class AdapterPriced final : public RuleChecker<AdapterPriced, kInfo, Reads> {
 
   void check_copy(const StoreModel& store, std::uint32_t rows, std::uint64_t bytes, const Event& event,
                   const Moment& moment) {
-    const AdapterKind kind = kind_of_call(is_coded(store, event.layer));
+    const bool turns_keys = call_.operation == Operation::window && store.turns_to_ranks(event.layer);
     for (std::size_t i = 0; i < call_.sides.size(); ++i) {
       const Side& side = call_.sides[i];
+      const AdapterKind kind = turns_keys && i == 0 ? AdapterKind::rotate : kind_of_call(is_coded(store, event.layer));
       const bool is_one = side.count == 1 && side.first.rows == rows && side.first.kind == kind;
       const bool is_none = rows == 0 && side.count == 0;
       if (is_one || is_none) continue;

@@ -32,7 +32,8 @@ constexpr RuleInfo kInfo{
         "double over the rows of its window gives.",
     .formula =
         "|out - sum_i w_i v_i / sum_i w_i| <= bound, w_i = exp(s_i - max s), s_i = cap(scale q.k_i), i over the "
-        "lawful window, q, k, v from the streams, q and k rotated where the layer's keys are; bound by running "
+        "lawful window, q, k, v from the streams, q and k rotated where the layer's keys are, to their positions or to "
+        "their ranks in the window; bound by running "
         "error analysis and, over coded rows, from the error of their codes, or the tolerance asked for (by bits: the "
         "bound). NaN only where the oracle has NaN",
     .witness = "an output whose values were told and whose rows come from streams",
@@ -79,8 +80,9 @@ class NumericOracle final : public RuleChecker<NumericOracle, kInfo, Reads> {
     if (!is_bounded && tolerance_.by == trace::Comparison::bits) return false;
     const Position query = row.recorded.position;
     keys_ = lawful_keys(layer->declared, layer->rows, row.call, query);
+    const bool by_rank = layer->declared.rope == static_cast<std::uint32_t>(trace::KeyRotation::ranks);
     RowsWanted wanted{row.event.store, row.event.sequence,         row.event.layer,
-                      trace::Plane::k, layer->shape.kv_elements(), rotation ? &*rotation : nullptr};
+                      trace::Plane::k, layer->shape.kv_elements(), rotation && !by_rank ? &*rotation : nullptr};
     sink_keys_.clear();
     sink_values_.clear();
     const auto k = streams_.rows(layer->rows, wanted, keys_.window);
@@ -92,10 +94,17 @@ class NumericOracle final : public RuleChecker<NumericOracle, kInfo, Reads> {
     query_.resize(layer->shape.q_elements());
     const std::uint32_t ordinal = row.call.ordinal + (query - row.call.queries.from);
     trace::fill_row(*queries, {trace::Plane::q, row.event.layer, ordinal}, query_);
-    if (rotation) rotation->apply(query, query_);
+    if (rotation) rotation->apply(by_rank ? rank_in_view(row.call, query) : query, query_);
+    turned_keys_.clear();
+    if (by_rank) {
+      turned_keys_.assign(k->begin(), k->end());
+      turn(*rotation, row.call, keys_.sinks.from, layer->shape.kv_elements(), sink_keys_);
+      turn(*rotation, row.call, keys_.window.from, layer->shape.kv_elements(), turned_keys_);
+    }
     expected_.resize(query_.size());
     bound_.resize(query_.size());
-    const std::array<OracleKeys, 2> pieces{OracleKeys{sink_keys_, sink_values_}, OracleKeys{*k, *v}};
+    const std::array<OracleKeys, 2> pieces{OracleKeys{sink_keys_, sink_values_},
+                                           OracleKeys{by_rank ? turned_keys_ : *k, *v}};
     OracleShape shape = layer->shape;
     shape.rotated = rotation.has_value();
     oracle_.attend(shape, query_, pieces, expected_, bound_);
@@ -114,6 +123,13 @@ class NumericOracle final : public RuleChecker<NumericOracle, kInfo, Reads> {
     if (code_bytes(codes.k, elements) == 0 || code_bytes(codes.v, elements) == 0) return false;
     add_code_bound(shape, query_, {rows, border - window.from, codes.k, codes.v}, expected_, bound_);
     return std::ranges::all_of(bound_, [](double bound) { return std::isfinite(bound); });
+  }
+
+  /// Rotates rows at positions first, first + 1, ... to their ranks in the view.
+  static void turn(const Rotation& rotation, const AttendCall& call, Position first, std::size_t elements,
+                   std::span<float> rows) {
+    for (std::size_t at = 0; at < rows.size(); at += elements, ++first)
+      rotation.apply(rank_in_view(call, first), rows.subspan(at, elements));
   }
 
   void judge(const OutputRow& row, const Moment& moment) {
@@ -161,6 +177,7 @@ class NumericOracle final : public RuleChecker<NumericOracle, kInfo, Reads> {
   AttentionOracle oracle_;
   std::vector<float> sink_keys_;  ///< of the sinks that lie apart
   std::vector<float> sink_values_;
+  std::vector<float> turned_keys_;  ///< of the window, where keys are rotated to their ranks
   std::vector<float> query_;
   std::vector<double> expected_;
   std::vector<double> bound_;

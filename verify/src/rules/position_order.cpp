@@ -62,6 +62,9 @@ class PositionOrder final : public RuleChecker<PositionOrder, kInfo, Reads> {
     const StoreModel* store = moment.model.store(event.store);
     // A gathered copy of codes holds what they decode to.
     if (view->gathered_from != 0 && store != nullptr && is_coded(*store, event.layer)) return;
+    const LayerModel* rows = moment.model.layer(event.store, event.sequence, event.layer);
+    if (store != nullptr && rows != nullptr && store->turns_to_ranks(event.layer))
+      return judge_values(run, *rows, event, moment);
     judge({event.store, event.sequence, event.layer, range, run.k_digest}, run.v_digest, event, moment);
   }
 
@@ -166,6 +169,21 @@ class PositionOrder final : public RuleChecker<PositionOrder, kInfo, Reads> {
     const Position now_at = was_at - evicted_from({0, was_at}, store.call.called).count();
     violate(event, moment, fmt::format("position {} holds the row that lay at {}", now_at, was_at),
             row->v_digest == v_digest ? "its V row with another K row" : "another row", row->epoch);
+  }
+
+  /// Keys that were rotated for the window are other bits; V tells whose rows they are.
+  void judge_values(const trace::WindowRun& run, const LayerModel& rows, const Event& event, const Moment& moment) {
+    const Range range{run.first, run.first + run.count};
+    if (!rows.holds(range)) return;
+    const auto given = rows.digests(range);
+    if (!given || run.v_digest == 0) {
+      ++not_given_;
+      return;
+    }
+    meet();
+    if (given->v == run.v_digest) return;
+    violate(event, moment, fmt::format("the V rows of {}: {:#x}", to_text(range), given->v),
+            fmt::format("other rows: {:#x}", run.v_digest), rows.find(range.to - 1)->epoch);
   }
 
   void judge(const FoundRows& found, std::uint64_t v_digest, const Event& event, const Moment& moment) {

@@ -6,6 +6,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <span>
@@ -25,11 +26,16 @@ constexpr RuleInfo kInfo{
     .says =
         "Each key's applied rotation equals its position and was applied once, to the raw row: keys come rotated to "
         "the "
-        "positions that they are appended at, and survivors that get another position are all rotated to it anew.",
+        "positions that they are appended at, and survivors that get another position are all rotated to it anew. "
+        "Where "
+        "keys go by rank, each window hands out all of its keys rotated to their ranks in it.",
     .formula =
         "append of n at T to a layer with rope: rotated to [T, T + n); evict of [a, b) by a store that renumbers: "
         "Rotate = (p, applied p, from raw, once) for each p in [a, T - (b - a)), in this order, and none else; the key "
-        "found there has other bits than the one that lay at p + b - a, unless it is all zeros",
+        "found there has other bits than the one that lay at p + b - a, unless it is all zeros; window of [a, b) of a "
+        "layer by rank: Rotate = (p, applied r(p), from raw, once) for its sinks p < min(a, S), r = p, then for p in "
+        "[a, "
+        "b), r = min(a, S) + p - a",
     .witness = "a rotation, or an append of rotated keys that tells their positions",
     .faults =
         "rope-position (huggingface/transformers#33691, huggingface/transformers#35350, rajveer43/VeloxQuant-MLX#196, "
@@ -43,7 +49,9 @@ class RopeLedger final : public RuleChecker<RopeLedger, kInfo, Reads> {
     due_.clear();
     due_of_ = event.store;
     const StoreModel* store = moment.model.store(event.store);
-    if (store == nullptr || !store->tracked || called.operation != Operation::evict) return;
+    if (store == nullptr || !store->tracked) return;
+    begin_window(called, event, *store);
+    if (called.operation != Operation::evict) return;
     for (LayerIndex layer = 0; layer < store->layers.size(); ++layer) {
       const LayerModel* rows = moment.model.layer(event.store, event.sequence, layer);
       const bool rotates = rows != nullptr && store->can(trace::Capability::renumbers) && store->rotates(layer);
@@ -54,7 +62,9 @@ class RopeLedger final : public RuleChecker<RopeLedger, kInfo, Reads> {
 
   void on(const trace::Rotate& rotate, const Event& event, const Moment& moment) {
     const StoreModel* store = moment.model.store(event.store);
-    if (store == nullptr || event.store != due_of_ || event.layer >= due_.size()) return;
+    if (store == nullptr || event.store != due_of_) return;
+    if (is_by_rank_) return judge_rank(rotate, *store, event, moment);
+    if (event.layer >= due_.size()) return;
     meet();
     Range& due = due_[event.layer];
     if (due.empty() || rotate.position != due.from) {
@@ -80,6 +90,7 @@ class RopeLedger final : public RuleChecker<RopeLedger, kInfo, Reads> {
     const CallModel* call = ended_call(region, event, moment);
     if (call == nullptr || !call->done) return;
     if (region.operation == Operation::append) return judge_append(*call, event, moment);
+    if (region.operation == Operation::window && is_by_rank_) return end_window(*call, event, moment);
     if (region.operation != Operation::evict || event.store != due_of_) return;
     for (std::size_t layer = 0; layer < due_.size(); ++layer) {
       if (due_[layer].empty()) continue;
@@ -130,6 +141,42 @@ class RopeLedger final : public RuleChecker<RopeLedger, kInfo, Reads> {
     return trace::row_digest(zeros, key.was_at) == key.digest;
   }
 
+  /// What a window of a layer by rank has to rotate.
+  void begin_window(const trace::Called& called, const Event& event, const StoreModel& store) {
+    is_by_rank_ =
+        called.operation == Operation::window && event.layer < store.layers.size() && store.turns_to_ranks(event.layer);
+    ranks_ = {};
+    if (!is_by_rank_ || called.from >= called.to) return;
+    ranks_.range = {called.from, called.to};
+    ranks_.sinks = {0, std::min(store.layers[event.layer].sinks, called.from)};
+  }
+
+  void judge_rank(const trace::Rotate& rotate, const StoreModel& store, const Event& event, const Moment& moment) {
+    meet();
+    const Position rank = ranks_.told++;
+    const bool is_of_sinks = rank < ranks_.sinks.count();
+    const std::uint64_t position = is_of_sinks ? rank : std::uint64_t{ranks_.range.from} + rank - ranks_.sinks.count();
+    const bool is_due = rank < ranks_.sinks.count() + ranks_.range.count();
+    const bool is_right =
+        is_due && rotate.position == position && rotate.applied == rank && rotate.from_raw == 1 && rotate.times == 1;
+    if (is_right) return;
+    violate(event, moment,
+            is_due
+                ? fmt::format("the key at position {} rotated once, from its raw row, to its rank {}", position, rank)
+                : std::string("no further rotation"),
+            fmt::format("the key at position {} rotated to {}, {} times, from a {} row", rotate.position,
+                        rotate.applied, rotate.times, rotate.from_raw != 0 ? "raw" : "rotated"),
+            store.call.number);
+  }
+
+  void end_window(const CallModel& call, const Event& event, const Moment& moment) {
+    const std::uint32_t due = ranks_.sinks.count() + ranks_.range.count();
+    if (ranks_.told >= due) return;
+    meet();
+    violate(event, moment, fmt::format("{} keys rotated to their ranks", due), fmt::format("{}", ranks_.told),
+            call.number);
+  }
+
   void judge_append(const CallModel& call, const Event& event, const Moment& moment) {
     const StoreModel& store = *moment.model.store(event.store);
     const LayerModel* rows = moment.model.layer(event.store, event.sequence, event.layer);
@@ -142,6 +189,15 @@ class RopeLedger final : public RuleChecker<RopeLedger, kInfo, Reads> {
             fmt::format("rotated to {}", to_text(rotated)), call.number);
   }
 
+  /// The window that is being told, of a layer by rank.
+  struct Ranks {
+    Range sinks;
+    Range range;
+    Position told = 0;
+  };
+
+  bool is_by_rank_ = false;
+  Ranks ranks_;
   StoreIndex due_of_ = trace::kNoStore;
   std::vector<Range> due_;  ///< [layer]: survivors that are still to be rotated by the eviction under way
 };

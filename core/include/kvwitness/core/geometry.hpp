@@ -33,6 +33,9 @@ struct LayerGeometry {
   /// Keys come rotated to their positions, and a store that renumbers rotates survivors anew. Absent: keys carry no
   /// rotation, and simply move.
   std::optional<RopeConfig> rope{};
+  /// With rope: keys come before rotation and lie so, and each window hands them out rotated to their ranks in it, the
+  /// sinks first; queries are rotated to theirs (StreamingLLM, arXiv:2309.17453, section 3.2).
+  bool by_rank = false;
   /// First positions, which are kept for ever and seen besides the window (StreamingLLM, arXiv:2309.17453). They take
   /// slots of the capacity; a layer that slides overwrites only what lies behind them.
   std::uint32_t sinks = 0;
@@ -90,6 +93,10 @@ void validate(const StoreConfig& config);
 /// Sinks that lie in front of a range that begins at `from`.
 [[nodiscard]] constexpr Range sinks_before(std::uint32_t sinks, Position from) noexcept {
   return {0, from < sinks ? from : sinks};
+}
+/// Rank of a position among the rows of a window that begins at `from`, sinks in front of it.
+[[nodiscard]] constexpr Position rank_in_window(std::uint32_t sinks, Position from, Position position) noexcept {
+  return position < from ? position : sinks_before(sinks, from).count() + (position - from);
 }
 
 /// How rows of a plane (k or v) are coded once they are.

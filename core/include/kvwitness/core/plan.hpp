@@ -34,8 +34,11 @@ struct StorePlan {
 /// fit into 63 bits.
 using PlanStore = StorePlan (*)(const StoreConfig& config);
 
-/// Stores that keep `capacity` rows of K and V per layer and sequence: flat and ring.
+/// Stores that keep `capacity` rows of K and V per layer and sequence: flat, ring and sink-ring.
 [[nodiscard]] StorePlan plan_slots(const StoreConfig& config);
+/// Layered stores: nothing for layers with a donor; where there is a slack, a windowed layer keeps no more rows than its
+/// window and the slack.
+[[nodiscard]] StorePlan plan_layered(const StoreConfig& config);
 /// As `plan_slots`, and the keys before rotation once more for layers with rope.
 [[nodiscard]] StorePlan plan_compact(const StoreConfig& config);
 /// Rows of K and V in the codes of their sides, and beside them f32 rows: the recent ones and all but one of a group,

@@ -12,8 +12,10 @@ namespace kvwitness::core {
 [[nodiscard]] std::uint64_t sink_ring_capabilities() noexcept;
 
 /// Slot of position p = p below `sinks`, else sinks + (p - sinks) mod (capacity - sinks); nothing ever moves. A window
-/// is up to three runs: its sinks, and a ring's one or two. Layers without sinks are rings. Memory is allocated here
-/// and never again. Throws trace::Error naming the field: what `validate` refuses, donors, rows other than f32.
+/// is up to three runs: its sinks, and a ring's one or two. Layers without sinks are rings. Windows of a layer
+/// `by_rank` are copies, with keys rotated to their ranks; a chunk's queries share the ranks of their window, so that
+/// only decoding token by token gives each query the ranks that it would have alone. Memory is allocated here and never
+/// again. Throws trace::Error naming the field: what `validate` refuses, donors, rows other than f32.
 [[nodiscard]] std::unique_ptr<KvStore> make_sink_ring_store(const StoreConfig& config);
 
 }  // namespace kvwitness::core

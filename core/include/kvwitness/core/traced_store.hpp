@@ -170,7 +170,8 @@ class TracedStore {
     std::uint32_t rows = 0;
     std::uint64_t k_bytes = 0;
     std::uint64_t v_bytes = 0;
-    bool to_f32 = false;  ///< the copy's rows are f32 whatever they were
+    bool to_f32 = false;     ///< the copy's rows are f32 whatever they were
+    bool is_window = false;  ///< keys by rank are rotated in it
   };
   void tell_copies(trace::Subject subject, trace::ViewId view, const Priced& priced);
   /// Tells which rows an append coded, and the digests of their codes.
@@ -225,6 +226,8 @@ class TracedStore {
   [[nodiscard]] Outcome<Done> validity(const View& view) const;
   void tell_opened(View& view);
   void tell_runs(View& view);
+  /// Tells which keys a window hands out rotated to which ranks.
+  void tell_ranks(const View& view);
   void tell_attention(const Call& call, bool gathered, trace::KernelKind kernel, std::span<const float> out,
                       std::size_t row);
   void tell_mask(const Call& call, const trace::AttentionStep& step, Range gap);

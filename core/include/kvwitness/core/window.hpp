@@ -22,6 +22,8 @@ struct Run {
   std::size_t v_stride_bytes = 0;
   const RowCode* k_code = nullptr;  ///< how K rows are coded; null: they are f32. Lives as long as they do
   const RowCode* v_code = nullptr;
+  /// Rank that the first K row was rotated to for this window, the others following; kNoPosition: they are as they lie.
+  Position rotated_to = trace::kNoPosition;
 
   [[nodiscard]] const std::byte* k_row(std::uint32_t i) const noexcept { return k + i * k_stride_bytes; }
   [[nodiscard]] const std::byte* v_row(std::uint32_t i) const noexcept { return v + i * v_stride_bytes; }

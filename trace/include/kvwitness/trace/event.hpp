@@ -151,7 +151,8 @@ struct Append { std::uint64_t bytes; std::uint64_t k_digest; std::uint64_t v_dig
 struct RowDigests { std::uint64_t k0; std::uint64_t v0; std::uint64_t k1; std::uint64_t v1; Position first; std::uint32_t count; };
 struct Overwrite { Position first; std::uint32_t count; Slot slot; Position by; std::uint64_t reserved[3]; };
 struct Move { Position from_position; Position to_position; Slot from_slot; Slot to_slot; std::uint32_t count; std::uint32_t reserved0; std::uint64_t bytes; std::uint64_t reserved; };
-/// The key at `position` was rotated to position `applied`, `times` times, from its raw row or from a rotated one.
+/// The key at `position` was rotated to position (or, in a window of keys by rank, rank) `applied`, `times` times, from
+/// its raw row or from a rotated one.
 struct Rotate { Position position; Slot slot; Position applied; std::uint32_t from_raw; std::uint32_t times; std::uint32_t reserved0; std::uint64_t reserved[2]; };
 struct Quantise { Position first; std::uint32_t count; Tier tier; DType k_type; DType v_type; std::uint64_t reserved[3]; };
 struct Evict { Position from; Position to; std::uint32_t freed; std::uint32_t moved; std::uint64_t reserved[3]; };

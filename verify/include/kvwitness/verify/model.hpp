@@ -241,7 +241,13 @@ struct StoreModel {
     return layers[layer].capacity - std::min(layers[layer].sinks, layers[layer].capacity);
   }
   /// Keys of the layer lie rotated to their positions, so that a row which is renumbered gets other bits.
-  [[nodiscard]] bool rotates(LayerIndex layer) const noexcept { return layers[layer].rope != 0; }
+  [[nodiscard]] bool rotates(LayerIndex layer) const noexcept {
+    return layers[layer].rope == static_cast<std::uint32_t>(trace::KeyRotation::positions);
+  }
+  /// Keys of the layer lie as they were given, and windows hand them out rotated to their ranks in them.
+  [[nodiscard]] bool turns_to_ranks(LayerIndex layer) const noexcept {
+    return layers[layer].rope == static_cast<std::uint32_t>(trace::KeyRotation::ranks);
+  }
 };
 
 /// Where the token stands that a sequence is being given, layer by layer.
