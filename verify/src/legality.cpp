@@ -2,6 +2,8 @@
 #include "code_law.hpp"
 #include "kvwitness/verify/model.hpp"
 
+#include "legality_pages.hpp"
+
 #include <algorithm>
 
 namespace kvwitness::verify {
@@ -196,11 +198,20 @@ Lawful lawful_answer(const Model& model, StoreIndex store, SequenceId sequence, 
                      const trace::Called& called) {
   const StoreModel* declared = model.store(store);
   if (declared == nullptr || !declared->tracked) return kUnknown;
+  const bool has_blocks = model.pages(store) != nullptr;
+  if (has_blocks && called.operation == Operation::reorder) return reorder_answer(model, store, called);
   if (sequence >= declared->created.sequences) return answer(RefusalCode::unknown_sequence);
+  if (has_blocks) {
+    if (const auto of_blocks = paged_answer(model, store, sequence, layer, called)) return *of_blocks;
+  }
   const Subject on{model, *declared, store, sequence};
   const bool has_layer = layer < on.layers();
   switch (called.operation) {
-    case Operation::append: return has_layer ? append_answer(on, layer, called) : answer(RefusalCode::out_of_order);
+    case Operation::append: {
+      if (!has_layer) return answer(RefusalCode::out_of_order);
+      const Lawful law = append_answer(on, layer, called);
+      return has_blocks ? append_with_blocks(model, store, sequence, called, law) : law;
+    }
     case Operation::window:
     case Operation::read:
       if (!has_layer) return answer(RefusalCode::out_of_order);
@@ -211,7 +222,13 @@ Lawful lawful_answer(const Model& model, StoreIndex store, SequenceId sequence, 
     case Operation::evict: return evict_answer(on, {called.from, called.to});
     case Operation::clear:
       return declared->can(Capability::clear) ? answer(RefusalCode::none) : answer(RefusalCode::unsupported);
-    case Operation::fork: return capability_answer(*declared, Capability::fork);
+    case Operation::fork:
+    case Operation::reorder: return capability_answer(*declared, Capability::fork);
+    case Operation::admit:
+    case Operation::swap_out:
+    case Operation::swap_in: return capability_answer(*declared, Capability::paged);
+    case Operation::poison:
+      return declared->can(Capability::zero_copy) ? answer(RefusalCode::none) : answer(RefusalCode::unsupported);
     case Operation::save: return save_answer(on);
     case Operation::restore: return restore_answer(on, called);
     default: return kUnknown;

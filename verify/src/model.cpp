@@ -68,6 +68,7 @@ void Model::State::call(const Model& model, const Event& event) {
     store->expected.reset();
   }
   store->told.clear();
+  if (store->pages != nullptr) store->pages->begin_call();
 }
 
 void Model::apply(const Event& event) {
@@ -77,6 +78,7 @@ void Model::apply(const Event& event) {
     case EventType::StoreCreated: return state.create(event);
     case EventType::LayerDeclared: return state.declare(event);
     case EventType::LayerFormat: return state.format(event);
+    case EventType::PoolDeclared: return state.declare_pool(event);
     case EventType::LayerCode: return state.code(event);
     case EventType::Called: return state.call(*this, event);
     case EventType::ScopeReset: return state.end_arena(trace::payload_of<trace::ScopeReset>(event).scope, event.number);
@@ -101,6 +103,12 @@ void Model::apply(const Event& event) {
       call.refused = trace::payload_of<trace::Refused>(event);
       call.refused_number = event.number;
       return;
+    case EventType::BlockTokens:
+    case EventType::BlockCached:
+    case EventType::BlockHold:
+    case EventType::BlockFree:
+    case EventType::TableEntry:
+    case EventType::Reorder: return state.tell_block(event, *store);
     case EventType::RowDigests: return state.tell_rows(event, *store);
     case EventType::Append: return state.tell_piece(event, *store);
     case EventType::Quantise: return state.tell_quantised(event, *store);

@@ -79,18 +79,27 @@ void Model::State::end_call(const Event& event, StoreState& store) {
   if (!is_its_end || call.sequence != event.sequence) return;
   call.ended = true;
   call.done = measured.outcome == RefusalCode::none && !call.refused;
-  if (!call.done || !store.model.tracked) return;
-  const std::uint64_t number = store.told.deed != 0 ? store.told.deed : event.number;
+  const bool is_followed = call.done && store.model.tracked;
+  if (is_followed) do_call(store, event.store, event.number);
+  if (store.pages != nullptr) store.pages->end_call();
+}
+
+void Model::State::do_call(StoreState& store, StoreIndex index, std::uint64_t end) {
+  const CallModel& call = store.model.call;
+  const std::uint64_t number = store.told.deed != 0 ? store.told.deed : end;
   switch (call.called.operation) {
-    case Operation::append: return do_append(store, event.store, number);
+    case Operation::append: return do_append(store, index, number);
     case Operation::truncate:
     case Operation::evict:
-    case Operation::clear: return do_edit(store, event.store, number);
-    case Operation::save: return do_save(store, event.store);
-    case Operation::restore: return do_restore(store, event.store, number);
-    case Operation::fork:
-    case Operation::drop:
-    case Operation::reorder: return lose_track(store, "a fork, drop or reorder is not followed");
+    case Operation::clear: return do_edit(store, index, number);
+    case Operation::save: return do_save(store, index);
+    case Operation::restore: return do_restore(store, index, number);
+    case Operation::fork: return do_fork(store);
+    case Operation::reorder: return do_reorder(store, index, number);
+    case Operation::admit: return do_admit(store);
+    case Operation::swap_out:
+    case Operation::swap_in: return do_swap(store, index, number);
+    case Operation::drop: return lose_track(store, "a drop is not followed");
     default: return;
   }
 }
@@ -107,6 +116,8 @@ void Model::State::do_append(StoreState& store, StoreIndex index, std::uint64_t 
   if (after.count() > rows.room() && after.count() > kModelRowsMax - std::min(rooms, kModelRowsMax))
     return lose_track(store, "more rows are resident than the model remembers");
 
+  const bool is_first = !on->token.under_way();
+  if (store.pages != nullptr) set_entry_slots(store);
   rows.drop_below(after.from);
   if (after.from > before.to) rows.restart_at(after.from);
   const std::size_t room = rows.room();
@@ -128,6 +139,7 @@ void Model::State::do_append(StoreState& store, StoreIndex index, std::uint64_t 
   do due = static_cast<LayerIndex>((due + 1U) % on->layers.size());
   while (store.model.is_reader(due));
   on->token = {due, call.called.count};
+  if (store.pages != nullptr) append_pages(store, index, *on, {before.to, after.to}, is_first, number);
 }
 
 /// Which rows an append codes is the law's to say; what their codes are, the rows that were found.
@@ -157,6 +169,7 @@ void Model::State::do_edit(StoreState& store, StoreIndex index, std::uint64_t nu
     if (is_evict && !renumbers && call.called.from > std::max(rows.start(), rows.sinks_max()))
       return lose_track(store, "positions were evicted from the middle");
   }
+  const Position end = on->layers.front().end();
   for (ViewModel& view : views) view.edited = view.edited || (view.store == index && view.sequence == call.sequence);
   for (std::size_t i = 0; i < on->layers.size(); ++i) {
     const auto layer = static_cast<LayerIndex>(i);
@@ -167,6 +180,7 @@ void Model::State::do_edit(StoreState& store, StoreIndex index, std::uint64_t nu
       edit_layer(store, index, layer, on->layers[i], number);
   }
   on->token = {};
+  if (store.pages != nullptr) edit_pages(store, *on, end);
 }
 
 void Model::State::edit_layer(StoreState& store, StoreIndex index, LayerIndex layer, LayerModel& rows,

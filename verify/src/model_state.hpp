@@ -2,6 +2,7 @@
 #pragma once
 
 #include "kvwitness/verify/model.hpp"
+#include "kvwitness/verify/pages_model.hpp"
 #include "saved_states.hpp"
 
 #include <algorithm>
@@ -11,6 +12,7 @@
 #include <memory>
 #include <optional>
 #include <string_view>
+#include <unordered_map>
 #include <vector>
 
 namespace kvwitness::verify {
@@ -40,7 +42,15 @@ struct ToldInCall {
     Position position = 0;
     Row row;
   };
+  /// A table entry that was set.
+  struct Entry {
+    SequenceId sequence = 0;
+    std::uint64_t index = 0;
+    std::uint64_t block = 0;
+  };
   std::vector<Row> rows;
+  std::vector<Entry> entries;
+  std::vector<SequenceId> parents;  ///< of a reorder, by beam
   std::vector<Row> codes;           ///< found at the positions that CallModel::quantised names, from its first on
   std::vector<Survivor> survivors;  ///< layer by layer, ascending positions
   std::vector<Piece> pieces;
@@ -50,6 +60,8 @@ struct ToldInCall {
 
   void clear() noexcept {
     rows.clear();
+    entries.clear();
+    parents.clear();
     codes.clear();
     survivors.clear();
     pieces.clear();
@@ -65,6 +77,9 @@ struct StoreState {
   std::optional<trace::Expected> expected;
   SequenceId expected_of = trace::kNoSequence;
   ToldInCall told;
+  std::unique_ptr<PagesModel> pages;                             ///< of a paged store
+  std::vector<std::uint64_t> keys;                               ///< of a paged store, by layer: keys that a query sees
+  std::unordered_map<std::uint32_t, std::uint64_t> cached_hash;  ///< claimed, by block: hashes of cached blocks
 };
 
 struct Model::State {
@@ -105,6 +120,8 @@ struct Model::State {
   void tell_piece(const Event& event, StoreState& store);
   void tell_move(const Event& event, StoreState& store);
   void end_call(const Event& event, StoreState& store);
+  /// What the call that is under way did; it ended with event `end`.
+  void do_call(StoreState& store, StoreIndex index, std::uint64_t end);
   void open_view(const Event& event, StoreState& store);
   void note_gathered(ViewModel& copy, ViewId from) noexcept;
   void close_view(ViewId id);
@@ -116,6 +133,23 @@ struct Model::State {
   void do_edit(StoreState& store, StoreIndex index, std::uint64_t number);
   void do_save(StoreState& store, StoreIndex index);
   void do_restore(StoreState& store, StoreIndex index, std::uint64_t number);
+  void declare_pool(const Event& event);
+  void tell_block(const Event& event, StoreState& store);
+  void set_entry_slots(StoreState& store);
+  /// `is_first`: of the layers that are given the rows.
+  void append_pages(StoreState& store, StoreIndex index, SequenceState& on, Range given, bool is_first,
+                    std::uint64_t number);
+  /// `before`: the end of the first layer before the edit.
+  void edit_pages(StoreState& store, const SequenceState& on, Position before);
+  /// False where the table is longer than the model remembers.
+  [[nodiscard]] bool set_table(StoreState& store, SequenceId sequence, PageRange wanted, Position end);
+  [[nodiscard]] bool has_room(StoreState& store, std::uint64_t more);
+  bool copy_rows(StoreState& store, const SequenceState& from, SequenceState& to);
+  void do_fork(StoreState& store);
+  void do_reorder(StoreState& store, StoreIndex index, std::uint64_t number);
+  void mark_reordered(StoreState& store, ViewModel& view, std::uint64_t number);
+  void do_admit(StoreState& store);
+  void do_swap(StoreState& store, StoreIndex index, std::uint64_t number);
   void edit_layer(StoreState& store, StoreIndex index, LayerIndex layer, LayerModel& rows, std::uint64_t number);
   void renumber_layer(StoreState& store, StoreIndex index, LayerIndex layer, LayerModel& rows, std::uint64_t number);
   static void set_moved_slots(const StoreState& store, LayerIndex layer, LayerModel& rows) noexcept;

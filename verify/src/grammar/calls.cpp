@@ -1,5 +1,6 @@
 #include "grammar/calls.hpp"
 
+#include "grammar/block_calls.hpp"
 #include "kvwitness/trace/event_table.hpp"
 
 #include <fmt/format.h>
@@ -11,20 +12,20 @@ using trace::EventType;
 using trace::Operation;
 
 /// Events that say what a call did.
-constexpr TypeSet kClaims{
-    EventType::RowDigests,    EventType::Append, EventType::Overwrite,    EventType::Move,      EventType::Truncate,
-    EventType::Evict,         EventType::Clear,  EventType::WindowOpened, EventType::WindowRun, EventType::ReadRows,
-    EventType::AttentionStep, EventType::Rotate, EventType::AttentionRun, EventType::Quantise,
-    EventType::Saved,         EventType::Restored};
+constexpr TypeSet kClaims{EventType::RowDigests, EventType::Append,   EventType::Overwrite,     EventType::Move,
+                          EventType::Truncate,   EventType::Evict,    EventType::Clear,         EventType::WindowOpened,
+                          EventType::WindowRun,  EventType::ReadRows, EventType::AttentionStep, EventType::AttentionRun,
+                          EventType::Rotate,     EventType::Saved,    EventType::Restored,      EventType::Fork,
+                          EventType::Reorder,    EventType::Admitted, EventType::Quantise};
 /// The event that a call is made for; an append has none, for a store may claim to have done nothing.
-constexpr TypeSet kDeeds{EventType::WindowOpened, EventType::ReadRows, EventType::AttentionStep,
-                         EventType::Truncate,     EventType::Evict,    EventType::Clear,
-                         EventType::Saved,        EventType::Restored};
+constexpr TypeSet kDeeds{EventType::WindowOpened, EventType::ReadRows, EventType::AttentionStep, EventType::Truncate,
+                         EventType::Evict,        EventType::Clear,    EventType::Saved,         EventType::Restored,
+                         EventType::Fork,         EventType::Reorder,  EventType::Admitted};
 
 constexpr TypeSet claims_of(Operation operation) noexcept {
   switch (operation) {
     case Operation::append:
-      return {EventType::RowDigests, EventType::Overwrite, EventType::Append, EventType::Quantise};
+      return {EventType::RowDigests, EventType::Overwrite, EventType::Move, EventType::Append, EventType::Quantise};
     case Operation::window: return {EventType::Rotate, EventType::WindowOpened, EventType::WindowRun};
     case Operation::gather: return {EventType::WindowOpened, EventType::WindowRun};
     case Operation::attend: return {EventType::WindowRun, EventType::AttentionStep, EventType::AttentionRun};
@@ -34,13 +35,16 @@ constexpr TypeSet claims_of(Operation operation) noexcept {
     case Operation::clear: return {EventType::Move, EventType::Clear};
     case Operation::save: return {EventType::Saved};
     case Operation::restore: return {EventType::Restored};
+    case Operation::fork: return {EventType::Fork};
+    case Operation::reorder: return {EventType::Reorder};
+    case Operation::admit: return {EventType::Admitted};
     default: return {};
   }
 }
 
 constexpr bool is_edit(Operation operation) noexcept {
   return operation == Operation::truncate || operation == Operation::evict || operation == Operation::clear ||
-         operation == Operation::restore;
+         operation == Operation::restore || operation == Operation::poison || is_block_call(operation);
 }
 
 /// How often the event that a call is made for stands in it; 0: it has none.
@@ -53,7 +57,10 @@ std::uint32_t deeds_of(const trace::Called& called) noexcept {
     case Operation::evict:
     case Operation::clear:
     case Operation::save:
-    case Operation::restore: return 1;
+    case Operation::restore:
+    case Operation::fork:
+    case Operation::admit: return 1;
+    case Operation::reorder:
     case Operation::attend: return called.count;
     default: return 0;
   }
@@ -69,16 +76,21 @@ Finding Calls::on_any(const Event& event, const Moment& /*moment*/) {
     return Complaint{fmt::format("the state of layer {} read back", call.due.next),
                      fmt::format("{}", trace::to_text(event.type)), call.due.cause};
   }
-  if (!kClaims.contains(event.type)) return std::nullopt;
-  if (!call.is_open || !claims_of(call.called.operation).contains(event.type))
+  const bool is_of_block = kBlockClaims.contains(event.type);
+  if (!kClaims.contains(event.type) && !is_of_block) return std::nullopt;
+  const TypeSet may_stand = is_of_block ? block_claims_of(call.called.operation) : claims_of(call.called.operation);
+  if (!call.is_open || !may_stand.contains(event.type))
     return Complaint{fmt::format("{} inside of its own call", trace::to_text(event.type)),
                      call.is_open ? fmt::format("inside of {}", to_text(call.called.operation)) : "outside of a call"};
   const bool is_of_edit = is_edit(call.called.operation);
-  const bool may_name_layers = is_of_edit && (event.type == EventType::Move || event.type == EventType::Rotate ||
-                                              event.type == EventType::RowDigests);
+  const bool is_copied = event.type == EventType::Move && call.called.operation == Operation::append;
+  const bool may_name_layers =
+      is_copied || (is_of_edit && (event.type == EventType::Move || event.type == EventType::Rotate ||
+                                   event.type == EventType::RowDigests));
   const bool is_same =
       event.sequence == call.subject.sequence && (may_name_layers || event.layer == call.subject.layer);
   ++call.claims;
+  if (is_of_block && is_of_call(event, call.called, call.subject.sequence)) return std::nullopt;
   if (kDeeds.contains(event.type)) ++call.deeds;
   if (is_same) return std::nullopt;
   return Complaint{fmt::format("sequence {} layer {}, as called", call.subject.sequence, call.subject.layer),
@@ -232,11 +244,18 @@ Finding Calls::on(const trace::RegionMeasured& region, const Event& event, const
                      fmt::format("the region of {} in another place", to_text(region.operation)), call.number};
   call.is_open = false;
   const StoreModel* store = moment.model.store(event.store);
-  const bool is_known = store != nullptr && event.sequence < store->created.sequences;
   const bool is_read_back = call.was_refused || is_edit(region.operation);
-  if (is_known && is_read_back)
-    call.due = {true, call.was_refused ? trace::DigestReason::after_refusal : trace::DigestReason::after_edit,
-                event.sequence, 0, call.number};
+  const ReadBack sequences =
+      call.was_refused ? ReadBack{event.sequence, event.sequence + 1} : read_back_after(call.called, event.sequence);
+  const bool are_known =
+      store != nullptr && sequences.first < sequences.end && sequences.end <= store->created.sequences;
+  if (are_known && is_read_back)
+    call.due = {true,
+                call.was_refused ? trace::DigestReason::after_refusal : trace::DigestReason::after_edit,
+                sequences.first,
+                sequences.end,
+                0,
+                call.number};
   return ended(call, region.outcome);
 }
 
@@ -253,7 +272,12 @@ Finding Calls::on(const trace::StateDigest& state, const Event& event, const Mom
   const LayerIndex expected = due.next;
   const std::uint64_t cause = due.is_due ? due.cause : event.number;
   ++due.next;
-  due.is_due = is_it && due.next < layers;
+  const bool is_last_layer = due.next >= layers;
+  if (is_last_layer) {
+    ++due.sequence;
+    due.next = 0;
+  }
+  due.is_due = is_it && (!is_last_layer || due.sequence < due.end);
   if (is_it) return std::nullopt;
   return Complaint{fmt::format("states after an edit or a refusal, layer by layer from 0 (next {})", expected),
                    fmt::format("the state of layer {} in another place", event.layer), cause};

@@ -32,7 +32,8 @@ class Calls {
   struct Due {
     bool is_due = false;
     trace::DigestReason reason{};
-    SequenceId sequence = 0;
+    SequenceId sequence = 0;  ///< that is read back next
+    SequenceId end = 0;       ///< behind the last one
     LayerIndex next = 0;
     std::uint64_t cause = 0;
   };

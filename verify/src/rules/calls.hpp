@@ -5,6 +5,7 @@
 #include "kvwitness/trace/event_table.hpp"
 #include "kvwitness/verify/checker.hpp"
 #include "kvwitness/verify/model.hpp"
+#include "kvwitness/verify/pages_model.hpp"
 
 #include <fmt/format.h>
 
@@ -38,6 +39,18 @@ namespace kvwitness::verify {
 /// "[3, 7)"
 [[nodiscard]] inline std::string to_text(Range range) {
   return fmt::format("[{}, {})", range.from, range.to);
+}
+
+/// A state read back while the sequence is swapped out shows no row.
+[[nodiscard]] inline bool shows_nothing(const trace::StateDigest& state, Position end) noexcept {
+  return state.from == end && state.to == end && state.k_digest == 0 && state.v_digest == 0;
+}
+
+/// Slots that the layer's rows may have: those of its capacity, or of all blocks of a pool.
+[[nodiscard]] inline std::uint64_t slots_of(const Model& model, StoreIndex store, LayerIndex layer) noexcept {
+  const PagesModel* pages = model.pages(store);
+  return pages != nullptr ? std::uint64_t{pages->pool().pool_blocks} * pages->block()
+                          : model.store(store)->layers[layer].capacity;
 }
 
 /// What the trace left out stands in the way of a pass.

@@ -58,6 +58,11 @@ class RefusalUnchanged final : public RuleChecker<RefusalUnchanged, kInfo, Reads
              const Moment& moment) {
     meet();
     const Range found{state.from, state.to};
+    if (moment.model.is_out(event.store, event.sequence)) {
+      if (shows_nothing(state, layer.end())) return;
+      return violate(event, moment, fmt::format("no row of a sequence that is out, [{0}, {0})", layer.end()),
+                     fmt::format("positions {}", to_text(found)), cause);
+    }
     if (found != layer.held()) {
       violate(event, moment, fmt::format("positions {}, as before the refusal", to_text(layer.held())),
               fmt::format("positions {}", to_text(found)), cause);

@@ -25,7 +25,7 @@ constexpr RuleInfo kInfo{
     .formula =
         "after append: end(l) = T, window_start(l) = max(T - C, what was evicted) for each layer l (with S sinks: T - "
         "C "
-        "+ S, once T > C); after truncate, evict, clear and at the end: [from, to) and digests of all rows, sinks "
+        "+ S, once T > C); after truncate, evict, clear, poison and at the end: [from, to) and digests of all rows, sinks "
         "included, = the list model's; held told by a "
         "refusal = held; an edit or append that is not legal is not done; [a, b) within held => not refused as "
         "future or evicted",
@@ -40,7 +40,8 @@ constexpr RuleInfo kInfo{
 
 bool is_edit(trace::Operation operation) noexcept {
   return operation == trace::Operation::truncate || operation == trace::Operation::evict ||
-         operation == trace::Operation::clear;
+         operation == trace::Operation::clear || operation == trace::Operation::fork ||
+         operation == trace::Operation::reorder || operation == trace::Operation::poison;
 }
 
 class ResidentSet final : public RuleChecker<ResidentSet, kInfo, Reads> {
@@ -84,13 +85,17 @@ class ResidentSet final : public RuleChecker<ResidentSet, kInfo, Reads> {
     const CallModel* call = ended_call(region, event, moment);
     const bool is_append = region.operation == trace::Operation::append;
     if (call == nullptr || call->refused || !(is_append || is_edit(region.operation))) return;
-    if (is_unlawfully_done(*call)) {
+    const bool lacks_blocks = call->law.code == RefusalCode::no_memory;  // admission
+    if (is_unlawfully_done(*call) && !lacks_blocks) {
       violate(event, moment, fmt::format("{} {}", trace::to_text(region.operation), outcome_text(call->law.code)),
               "done, although positions that are needed are lost or were never there", call->number);
     } else if (is_append) {
       judge_append(*call, event, moment);
     } else if (event.store < stores_.size()) {
-      stores_[event.store].awaited = static_cast<std::uint32_t>(moment.model.store(event.store)->layers.size());
+      const bool is_of_all =
+          region.operation == trace::Operation::reorder || region.operation == trace::Operation::poison;
+      stores_[event.store].awaited =
+          (is_of_all ? call->called.count : 1U) * static_cast<std::uint32_t>(moment.model.store(event.store)->layers.size());
     }
   }
 
@@ -153,6 +158,11 @@ class ResidentSet final : public RuleChecker<ResidentSet, kInfo, Reads> {
   void judge_state(const trace::StateDigest& state, const LayerModel& layer, const Event& event, const Moment& moment) {
     const Range found{state.from, state.to};
     meet();
+    if (moment.model.is_out(event.store, event.sequence)) {
+      if (shows_nothing(state, layer.end())) return;
+      return violate(event, moment, fmt::format("no row of a sequence that is out, [{0}, {0})", layer.end()),
+                     fmt::format("the store shows {}", to_text(found)));
+    }
     const bool holds_nothing = layer.held().empty() && found.empty();
     if (found != layer.held() && !holds_nothing) {
       violate(event, moment, fmt::format("{} is held", to_text(layer.held())),
@@ -184,7 +194,7 @@ class ResidentSet final : public RuleChecker<ResidentSet, kInfo, Reads> {
         for (LayerIndex layer = 0; layer < declared->layers.size(); ++layer) {
           const LayerModel* rows = model.layer(store, sequence, layer);
           const bool holds = rows != nullptr && rows->rows() != 0;
-          missing += holds && !read_back_.contains(std::tuple(store, sequence, layer)) ? 1 : 0;
+          missing += holds && !model.is_out(store, sequence) && !read_back_.contains(std::tuple(store, sequence, layer)) ? 1 : 0;
         }
       }
     }

@@ -90,7 +90,10 @@ template <class C>
   return rule;
 }
 
+[[nodiscard]] const Rule& accounting_rule();
 [[nodiscard]] const Rule& adapter_priced_rule();
+[[nodiscard]] const Rule& admission_rule();
+[[nodiscard]] const Rule& block_reference_rule();
 [[nodiscard]] const Rule& bounded_memory_rule();
 [[nodiscard]] const Rule& different_output_rule();
 [[nodiscard]] const Rule& donor_reads_rule();
@@ -99,17 +102,22 @@ template <class C>
 [[nodiscard]] const Rule& golden_sha256_rule();
 [[nodiscard]] const Rule& ledger_balance_rule();
 [[nodiscard]] const Rule& legal_refused_rule();
+[[nodiscard]] const Rule& non_interference_rule();
 [[nodiscard]] const Rule& numeric_oracle_rule();
 [[nodiscard]] const Rule& output_bound_rule();
 [[nodiscard]] const Rule& plan_matches_rule();
+[[nodiscard]] const Rule& pool_conservation_rule();
 [[nodiscard]] const Rule& position_order_rule();
+[[nodiscard]] const Rule& prefix_sound_rule();
 [[nodiscard]] const Rule& quantise_once_rule();
 [[nodiscard]] const Rule& refusal_unchanged_rule();
 [[nodiscard]] const Rule& resident_set_rule();
 [[nodiscard]] const Rule& rope_ledger_rule();
 [[nodiscard]] const Rule& same_output_rule();
 [[nodiscard]] const Rule& saved_state_rule();
+[[nodiscard]] const Rule& shared_write_rule();
 [[nodiscard]] const Rule& stale_refusal_rule();
+[[nodiscard]] const Rule& stream_order_rule();
 [[nodiscard]] const Rule& trace_truth_rule();
 [[nodiscard]] const Rule& visible_set_rule();
 [[nodiscard]] const Rule& window_exact_rule();

@@ -4,6 +4,7 @@
 #include "held_after.hpp"
 #include "kvwitness/trace/event_table.hpp"
 #include "kvwitness/trace/names.hpp"
+#include "rules/calls.hpp"
 #include "rules/rules.hpp"
 #include "slot_law.hpp"
 
@@ -163,9 +164,9 @@ class TraceTruth final : public RuleChecker<TraceTruth, kInfo, Reads> {
 
 void TraceTruth::check_slots(const StoreModel& store, Position first, std::uint32_t count, Slot slot,
                              const Event& event, const Moment& moment) {
-  const std::uint64_t capacity = store.layers[event.layer].capacity;
+  const std::uint64_t capacity = slots_of(moment.model, event.store, event.layer);
   if (std::uint64_t{slot} + count > capacity)
-    return violate(event, moment, fmt::format("slots below the capacity {}", capacity),
+    return violate(event, moment, fmt::format("slots below {}", capacity),
                    fmt::format("[{}, {})", slot, std::uint64_t{slot} + count));
   const std::optional<Slot> lawful = lawful_slot(store, event.layer, call_.after.from, first);
   if (lawful && *lawful != slot)
@@ -217,7 +218,8 @@ void TraceTruth::check_appended(const Event& event, const Moment& moment) {
   if (call_.next != given.to)
     violate(event, moment, fmt::format("pieces for all rows given, {}", text(given)),
             fmt::format("pieces up to {}", call_.next));
-  if (call_.next_lost < call_.after.from)
+  // Blocks are given back, not overwritten.
+  if (call_.next_lost < call_.after.from && moment.model.pages(event.store) == nullptr)
     violate(event, moment, fmt::format("overwritten: {}", text({call_.before.from, call_.after.from})),
             fmt::format("overwritten up to {}", call_.next_lost));
   check_digests(*rows, event, moment);
@@ -257,7 +259,7 @@ void TraceTruth::on(const trace::Move& move, const Event& event, const Moment& m
   const bool is_renumbered = call_.operation == Operation::evict && store->can(trace::Capability::renumbers);
   expect_equal("a row moved to position", move.from_position - (is_renumbered ? evicted.count() : 0), move.to_position,
                event, moment);
-  const std::uint64_t capacity = store->layers[event.layer].capacity;
+  const std::uint64_t capacity = slots_of(moment.model, event.store, event.layer);
   expect(std::uint64_t{move.to_slot} + move.count <= capacity, "slots up to", capacity,
          std::uint64_t{move.to_slot} + move.count, event, moment);
   const ModelRow* row = rows->find(move.from_position);
@@ -344,7 +346,10 @@ void TraceTruth::check_run_slots(const trace::WindowRun& run, const LayerModel& 
 
 void TraceTruth::check_offset(const trace::WindowRun& run, const StoreModel& store, const Event& event,
                               const Moment& moment) {
-  const std::uint64_t cell = std::uint64_t{event.store} << 48 | std::uint64_t{event.sequence} << 16 | event.layer;
+  const LayerIndex owner = store.owner(event.layer);
+  // The planes of a pool are those of all sequences.
+  const SequenceId planes = moment.model.pages(event.store) != nullptr ? 0 : event.sequence;
+  const std::uint64_t cell = std::uint64_t{event.store} << 48 | std::uint64_t{planes} << 16 | owner;
   OffsetLaw& law = offsets_[cell];
   if (law.admits(run.slot, run.offset, store.formats[event.layer].k_row_bytes)) return;
   violate(event, moment,
@@ -393,6 +398,7 @@ void TraceTruth::on(const trace::Reported& reported, const Event& event, const M
     return expect_equal("reserved bytes", reserved_[event.store], reported.value, event, moment);
   }
   if (reported.what != used_bytes && reported.what != resident_positions) return;
+  if (moment.model.pages(event.store) != nullptr) return;  // accounting
   meet();
   std::uint64_t bytes = 0;
   std::uint64_t positions = 0;

@@ -19,6 +19,8 @@
 
 namespace kvwitness::verify {
 
+class PagesModel;
+
 using trace::Event;
 using trace::LayerIndex;
 using trace::Position;
@@ -167,8 +169,11 @@ struct Lawful {
   /// Right as well, where two reasons to refuse apply at once; equals `code` where there is one answer.
   RefusalCode also = RefusalCode::none;
   bool known = true;  ///< false: the model cannot tell (a refusal and a success are both right)
+  std::uint32_t others = 0;  ///< bit c: code c is right as well, where more than two reasons apply at once
 
-  [[nodiscard]] bool allows(RefusalCode answer) const noexcept { return !known || answer == code || answer == also; }
+  [[nodiscard]] bool allows(RefusalCode answer) const noexcept {
+    return !known || answer == code || answer == also || (others >> static_cast<std::uint32_t>(answer) & 1U) != 0;
+  }
   friend bool operator==(const Lawful&, const Lawful&) noexcept = default;
 };
 
@@ -282,6 +287,10 @@ class Model {
   /// donor: the donor's.
   [[nodiscard]] const LayerModel* layer(StoreIndex store, SequenceId sequence, LayerIndex layer) const noexcept;
   [[nodiscard]] TokenModel token(StoreIndex store, SequenceId sequence) const noexcept;
+  /// Blocks and tables of a paged store that is tracked; null for others.
+  [[nodiscard]] const PagesModel* pages(StoreIndex store) const noexcept;
+  /// True while the sequence is swapped out: what it holds comes back, and cannot be read until then.
+  [[nodiscard]] bool is_out(StoreIndex store, SequenceId sequence) const noexcept;
   /// What the layer holds when the call that is under way on the store is done (what it holds, if none is).
   [[nodiscard]] Range held_after(StoreIndex store, SequenceId sequence, LayerIndex layer) const noexcept;
   /// Null where no such view was opened, or it is closed.

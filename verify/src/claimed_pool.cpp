@@ -1,0 +1,254 @@
+#include "claimed_pool.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <string>
+
+namespace kvwitness::verify {
+
+using grammar::Complaint;
+using grammar::Finding;
+
+// ---- what it tells --------------------------------------------------------------------------------------------------
+
+const ClaimedPool::Block& ClaimedPool::block(std::uint32_t id) const noexcept {
+  static const Block untouched;
+  const auto found = blocks_.find(id);
+  return found == blocks_.end() ? untouched : found->second;
+}
+
+bool ClaimedPool::holds(SequenceId sequence, std::uint32_t id) const noexcept {
+  const std::vector<Holder>& holders = block(id).holders;
+  return std::any_of(holders.begin(), holders.end(), [&](const Holder& one) { return one.sequence == sequence; });
+}
+
+bool ClaimedPool::is_entry(SequenceId sequence, std::uint32_t id) const noexcept {
+  const std::vector<Holder>& holders = block(id).holders;
+  return std::any_of(holders.begin(), holders.end(), [&](const Holder& one) {
+    if (one.sequence != sequence || !one.index) return false;
+    const auto at = tables_[sequence].find(*one.index);
+    return at != tables_[sequence].end() && at->second.block == id;
+  });
+}
+
+const ClaimedPool::Entry* ClaimedPool::entry(SequenceId sequence, Position position) const noexcept {
+  if (sequence >= tables_.size()) return nullptr;
+  const auto found = tables_[sequence].find(position / pool_.block);
+  return found == tables_[sequence].end() ? nullptr : &found->second;
+}
+
+std::optional<Slot> ClaimedPool::slot(SequenceId sequence, Position position) const noexcept {
+  const Entry* at = entry(sequence, position);
+  if (at == nullptr) return std::nullopt;
+  return at->block * pool_.block + position % pool_.block;
+}
+
+std::optional<std::uint32_t> ClaimedPool::published(std::uint64_t hash) const noexcept {
+  const auto found = by_hash_.find(hash);
+  return found == by_hash_.end() ? std::nullopt : std::optional(found->second);
+}
+
+std::string ClaimedPool::state_text(const Block& block) const {
+  if (block.cached_at) return "cached";
+  if (block.is_unheld) return "held by nobody, and neither free nor cached";
+  return block.holders.empty() ? "free" : fmt::format("held by {}", block.holders.size());
+}
+
+Finding ClaimedPool::out_of_range(std::uint32_t id, std::uint64_t holder) const {
+  if (id >= pool_.pool_blocks)
+    return Complaint{fmt::format("a block below {}", pool_.pool_blocks), fmt::format("block {}", id)};
+  if (holder >= tables_.size())
+    return Complaint{fmt::format("a holder below {}", tables_.size()), fmt::format("sequence {}", holder)};
+  return std::nullopt;
+}
+
+// ---- claims ---------------------------------------------------------------------------------------------------------
+
+void ClaimedPool::forget_hash(Block& block) noexcept {
+  if (block.hash) by_hash_.erase(*block.hash);
+  block.hash.reset();
+}
+
+void ClaimedPool::uncache(Block& block) noexcept {
+  if (block.cached_at) cached_.erase(*block.cached_at);
+  block.cached_at.reset();
+}
+
+Finding ClaimedPool::on(const trace::BlockAlloc& claim, const Event& event) {
+  if (Finding wrong = out_of_range(claim.block, claim.holder)) return wrong;
+  Block& block = blocks_[claim.block];
+  Finding finding;
+  if (!block.holders.empty() || block.cached_at || block.is_unheld) {
+    finding = Complaint{fmt::format("block {} free before it is taken", claim.block), state_text(block), block.last};
+  } else if (claim.holders != 1) {
+    finding = Complaint{"1 holder of a block that was taken", fmt::format("{}", claim.holders)};
+  }
+  if (block.holders.empty()) ++held_;
+  if (unheld_ == claim.block) unheld_.reset();
+  uncache(block);
+  forget_hash(block);
+  block.holders = {{static_cast<SequenceId>(claim.holder), std::nullopt}};
+  block.is_unheld = false;
+  block.last = event.number;
+  ++block.epoch;
+  return finding;
+}
+
+Finding ClaimedPool::on(const trace::BlockHold& claim, const Event& event) {
+  if (Finding wrong = out_of_range(claim.block, claim.holder)) return wrong;
+  Block& block = blocks_[claim.block];
+  const auto holder = static_cast<SequenceId>(claim.holder);
+  Finding finding;
+  if (block.holders.empty() && !block.cached_at)
+    finding = Complaint{fmt::format("block {} held or cached before it is shared", claim.block), state_text(block),
+                        block.last};
+  else if (holds(holder, claim.block))
+    finding = Complaint{fmt::format("a holder of block {} that did not hold it", claim.block),
+                        fmt::format("sequence {} again", holder), block.last};
+  if (block.holders.empty()) ++held_;
+  if (unheld_ == claim.block) unheld_.reset();
+  uncache(block);
+  block.is_unheld = false;
+  block.holders.push_back({holder, std::nullopt});
+  block.last = event.number;
+  if (!finding && claim.holders != block.holders.size())
+    finding = Complaint{fmt::format("{} holders of block {}", block.holders.size(), claim.block),
+                        fmt::format("{}", claim.holders)};
+  return finding;
+}
+
+Finding ClaimedPool::on(const trace::BlockRelease& claim, const Event& event) {
+  if (Finding wrong = out_of_range(claim.block, claim.holder)) return wrong;
+  Block& block = blocks_[claim.block];
+  const auto sequence = static_cast<SequenceId>(claim.holder);
+  const auto holder = std::find_if(block.holders.begin(), block.holders.end(),
+                                   [&](const Holder& one) { return one.sequence == sequence; });
+  if (holder == block.holders.end())
+    return Complaint{fmt::format("block {} released by one of its holders", claim.block),
+                     fmt::format("by sequence {}, which does not hold it: {}", sequence, state_text(block)),
+                     block.last};
+  if (holder->index) {
+    Table& table = tables_[sequence];
+    const auto at = table.find(*holder->index);
+    if (at != table.end() && at->second.block == claim.block) table.erase(at);
+  }
+  block.holders.erase(holder);
+  Finding finding = at_call_end();
+  if (block.holders.empty()) {
+    --held_;
+    block.is_unheld = true;
+    unheld_ = claim.block;
+  }
+  block.last = event.number;
+  if (!finding && claim.holders != block.holders.size())
+    finding = Complaint{fmt::format("{} holders left of block {}", block.holders.size(), claim.block),
+                        fmt::format("{}", claim.holders)};
+  return finding;
+}
+
+Finding ClaimedPool::on(const trace::BlockFree& claim, const Event& event) {
+  if (Finding wrong = out_of_range(claim.block, 0)) return wrong;
+  Block& block = blocks_[claim.block];
+  Finding finding;
+  if (block.cached_at) {
+    const std::uint64_t free = pool_.pool_blocks - std::min<std::uint64_t>(held_ + cached_.size(), pool_.pool_blocks);
+    if (free != 0)
+      finding = Complaint{"cached blocks kept while blocks are free",
+                          fmt::format("block {} taken again with {} free", claim.block, free), block.last};
+    else if (cached_.begin()->second != claim.block)
+      finding = Complaint{fmt::format("block {} taken again, which was cached longest ago", cached_.begin()->second),
+                          fmt::format("block {}", claim.block), block.last};
+  } else if (!block.is_unheld) {
+    finding = Complaint{
+        fmt::format("block {} freed after its last release, or from the cache", claim.block),
+        block.holders.empty() ? "freed again while it is free" : "freed while it is " + state_text(block), block.last};
+  } else if (block.hash) {
+    finding = Complaint{fmt::format("block {}, which can be found, cached", claim.block), "freed", block.last};
+  }
+  if (!block.holders.empty()) --held_;
+  if (unheld_ == claim.block) unheld_.reset();
+  uncache(block);
+  forget_hash(block);
+  block.holders.clear();
+  block.is_unheld = false;
+  block.last = event.number;
+  return finding;
+}
+
+Finding ClaimedPool::on(const trace::BlockCached& claim, const Event& event) {
+  if (Finding wrong = out_of_range(claim.block, 0)) return wrong;
+  Block& block = blocks_[claim.block];
+  Finding finding;
+  if (!block.is_unheld)
+    finding =
+        Complaint{fmt::format("block {} cached after its last release", claim.block), state_text(block), block.last};
+  else if (block.hash != claim.token_hash)
+    finding = Complaint{fmt::format("block {} cached by the hash that it was published by", claim.block),
+                        block.hash ? "by another" : "it was not published", block.last};
+  if (!block.holders.empty()) --held_;
+  if (unheld_ == claim.block) unheld_.reset();
+  uncache(block);
+  block.holders.clear();
+  block.is_unheld = false;
+  block.cached_at = ++turn_;
+  cached_.emplace(turn_, claim.block);
+  block.last = event.number;
+  return finding;
+}
+
+Finding ClaimedPool::on(const trace::TableEntry& claim, const Event& event) {
+  if (Finding wrong = out_of_range(claim.block, event.sequence)) return wrong;
+  Block& block = blocks_[claim.block];
+  const auto holder = std::find_if(block.holders.begin(), block.holders.end(),
+                                   [&](const Holder& one) { return one.sequence == event.sequence; });
+  tables_[event.sequence][claim.index] = {claim.block, claim.epoch};
+  if (holder == block.holders.end())
+    return Complaint{fmt::format("an entry for a block that sequence {} holds", event.sequence),
+                     fmt::format("block {}, {}", claim.block, state_text(block)), block.last};
+  holder->index = claim.index;
+  if (claim.epoch != block.epoch)
+    return Complaint{fmt::format("block {} in its epoch {}", claim.block, block.epoch),
+                     fmt::format("epoch {}", claim.epoch), block.last};
+  const std::uint64_t first = std::uint64_t{claim.index} * pool_.block;
+  if (claim.first != first || claim.rows > pool_.block)
+    return Complaint{fmt::format("entry {} from position {}, of at most {} rows", claim.index, first, pool_.block),
+                     fmt::format("from {}, {} rows", claim.first, claim.rows)};
+  return std::nullopt;
+}
+
+Finding ClaimedPool::on(const trace::PrefixPublished& claim, const Event& event) {
+  if (Finding wrong = out_of_range(claim.block, event.sequence)) return wrong;
+  Block& block = blocks_[claim.block];
+  Finding finding;
+  if (!holds(event.sequence, claim.block))
+    finding = Complaint{fmt::format("a block that sequence {} holds", event.sequence),
+                        fmt::format("block {}, {}", claim.block, state_text(block)), block.last};
+  else if (const auto other = published(claim.token_hash))
+    finding = Complaint{"a hash that cannot be found yet", fmt::format("block {} is found by it", *other),
+                        blocks_[*other].last};
+  else if (block.hash)
+    finding = Complaint{fmt::format("block {} published once", claim.block), "published again", block.last};
+  forget_hash(block);
+  block.hash = claim.token_hash;
+  block.published = event.number;
+  by_hash_[claim.token_hash] = claim.block;
+  return finding;
+}
+
+Finding ClaimedPool::at_call_end() {
+  if (!unheld_) return std::nullopt;
+  const std::uint32_t id = *unheld_;
+  unheld_.reset();
+  return Complaint{fmt::format("block {} freed or cached after its last release", id), "neither", block(id).last};
+}
+
+void ClaimedPools::on(const trace::PoolDeclared& pool, const Event& event, const Model& model) {
+  const StoreModel* store = model.store(event.store);
+  if (store == nullptr || pool.block == 0) return;
+  if (event.store >= pools_.size()) pools_.resize(std::size_t{event.store} + 1);
+  if (pools_[event.store] == nullptr)
+    pools_[event.store] = std::make_unique<ClaimedPool>(pool, store->created.sequences);
+}
+
+}  // namespace kvwitness::verify

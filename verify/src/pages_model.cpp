@@ -1,0 +1,329 @@
+#include "kvwitness/verify/pages_model.hpp"
+
+#include "kvwitness/verify/model.hpp"
+
+#include <algorithm>
+#include <utility>
+
+namespace kvwitness::verify {
+namespace {
+
+using trace::Position;
+using trace::SequenceId;
+
+constexpr std::uint64_t blocks_of(std::uint64_t tokens, std::uint64_t block) noexcept {
+  return tokens / block + (tokens % block != 0 ? 1 : 0);
+}
+
+}  // namespace
+
+PagesModel::PagesModel(const trace::PoolDeclared& pool, const PagesShape& shape)
+    : pool_(pool), shape_(shape), sequences_(shape.sequences) {}
+
+// ---- what it tells --------------------------------------------------------------------------------------------------
+
+std::uint64_t PagesModel::free() const noexcept {
+  const std::uint64_t taken = held_ + cached_;
+  return pool_.pool_blocks - std::min<std::uint64_t>(taken, pool_.pool_blocks);
+}
+
+PageRange PagesModel::table(SequenceId sequence) const noexcept {
+  const Sequence& of = sequences_[sequence];
+  return {of.first, of.first + of.pages.size()};
+}
+
+bool PagesModel::is_shared(SequenceId sequence, std::uint64_t index) const noexcept {
+  const Sequence& of = sequences_[sequence];
+  if (index < of.first || index - of.first >= of.pages.size()) return false;
+  const Page& page = pages_[of.pages[index - of.first]];
+  return page.holders > 1 || page.is_published;
+}
+
+std::uint64_t PagesModel::needed(SequenceId sequence, Position end, std::uint32_t count) const noexcept {
+  const std::uint64_t block = pool_.block;
+  const bool copies = end % block != 0 && is_shared(sequence, end / block);
+  return blocks_of(std::uint64_t{end} + count, block) - blocks_of(end, block) + (copies ? 1 : 0);
+}
+
+std::uint64_t PagesModel::peak(std::uint64_t tokens) const noexcept {
+  const std::uint64_t all = blocks_of(tokens, pool_.block);
+  if (!shape_.all_slide) return all;
+  const std::uint64_t positions = shape_.capacity_max + shape_.chunk_max;
+  return std::min(all, blocks_of(positions - 1, pool_.block) + 1);
+}
+
+std::uint64_t PagesModel::reservation(std::uint64_t tokens, Position end, std::uint64_t entries) const noexcept {
+  const std::uint64_t all = blocks_of(tokens, pool_.block);
+  const std::uint64_t had = blocks_of(end, pool_.block);
+  const std::uint64_t most = peak(tokens);
+  return std::min(all - std::min(all, had), most - std::min(most, entries));
+}
+
+std::uint64_t PagesModel::available(SequenceId sequence) const noexcept {
+  const std::uint64_t others = reserved_ - sequences_[sequence].reserved;
+  const std::uint64_t at_hand = pool_.pool_blocks - std::min<std::uint64_t>(held_, pool_.pool_blocks);
+  return at_hand - std::min(at_hand, others);
+}
+
+const PagesModel::Page* PagesModel::find(const Prefix& prefix) const noexcept {
+  const auto found = index_.find(prefix.hash);
+  if (found == index_.end()) return nullptr;
+  const Page& page = pages_[found->second];
+  return page.prefix == prefix ? &page : nullptr;
+}
+
+const Prefix* PagesModel::named_at(std::span<const Prefix> named, std::uint64_t index) const noexcept {
+  const std::uint64_t to = (index + 1) * pool_.block;
+  const auto at = std::lower_bound(named.begin(), named.end(), to,
+                                   [](const Prefix& prefix, std::uint64_t wanted) { return prefix.to < wanted; });
+  return at != named.end() && at->to == to ? &*at : nullptr;
+}
+
+PrefixFound PagesModel::longest_hit(SequenceId sequence, std::uint64_t prompt,
+                                    std::span<const std::uint64_t> keys) const {
+  const std::uint64_t block = pool_.block;
+  PrefixFound longest;
+  if (sequence != coming_of_) return longest;
+  std::uint64_t run = 0;  // blocks found in a row, up to this one
+  for (std::uint64_t i = 0; (i + 1) * block < prompt && i < coming_.size(); ++i) {
+    const Prefix* prefix = named_at(coming_, i);
+    run = prefix != nullptr && find(*prefix) != nullptr ? run + 1 : 0;
+    const std::uint64_t end = (i + 1) * block;
+    std::uint64_t low = end - 1;  // at least the block that ends here
+    for (const std::uint64_t seen : keys) low = std::min(low, end + 1 > seen ? end + 1 - seen : 0);
+    const PageRange pages{low / block, i + 1};
+    if (pages.count() <= run) longest = {static_cast<Position>(end), pages, 0};
+  }
+  for (std::uint64_t i = longest.pages.first; i < longest.pages.end; ++i)
+    longest.cached += find(*named_at(coming_, i))->holders == 0 ? 1 : 0;
+  return longest;
+}
+
+// ---- blocks ---------------------------------------------------------------------------------------------------------
+
+PagesModel::PageId PagesModel::take() {
+  PageId id = 0;
+  if (unused_.empty()) {
+    id = static_cast<PageId>(pages_.size());
+    pages_.emplace_back();
+  } else {
+    id = unused_.back();
+    unused_.pop_back();
+  }
+  pages_[id].holders = 1;
+  ++held_;
+  return id;
+}
+
+void PagesModel::hold(PageId id) noexcept {
+  Page& page = pages_[id];
+  if (page.holders++ != 0) return;
+  ++held_;
+  --cached_;
+}
+
+void PagesModel::release(Sequence& from, PageId id) noexcept {
+  Page& page = pages_[id];
+  if (--page.holders != 0) {
+    from.has_left_shared = true;
+    return;
+  }
+  --held_;
+  if (page.is_published) {
+    ++cached_;
+  } else {
+    drop(id);
+  }
+}
+
+void PagesModel::drop(PageId id) noexcept {
+  rows_kept_ -= pages_[id].rows.size();
+  pages_[id] = {};
+  unused_.push_back(id);
+}
+
+void PagesModel::set_reserved(Sequence& sequence, std::uint64_t reserved) noexcept {
+  reserved_ += reserved - sequence.reserved;
+  sequence.reserved = reserved;
+}
+
+void PagesModel::settle(Sequence& sequence, Position end) noexcept {
+  const bool reserves = sequence.is_admitted && !sequence.is_out;
+  set_reserved(sequence, reserves ? reservation(sequence.tokens, end, sequence.pages.size()) : 0);
+}
+
+// ---- what calls do --------------------------------------------------------------------------------------------------
+
+void PagesModel::begin_call() noexcept {
+  last_published_.clear();
+  last_found_ = {};
+}
+
+void PagesModel::name(SequenceId sequence, const Prefix& prefix) {
+  const bool goes_on = sequence == coming_of_ && (coming_.empty() || prefix.to > coming_.back().to);
+  if (!goes_on) coming_.clear();
+  coming_of_ = sequence;
+  if (coming_.size() < pool_.pool_blocks) coming_.push_back(prefix);
+}
+
+void PagesModel::forget_named(SequenceId sequence, Position end_behind) noexcept {
+  std::vector<Prefix>& named = sequences_[sequence].named;
+  std::erase_if(named, [&](const Prefix& prefix) { return prefix.to > end_behind; });
+}
+
+void PagesModel::copy_on_write(SequenceId sequence, std::uint64_t index) {
+  Sequence& of = sequences_[sequence];
+  const PageId id = take();
+  const PageId old = std::exchange(of.pages[index - of.first], id);
+  if (named_at(of.named, index) != nullptr) {
+    pages_[id].rows = pages_[old].rows;
+    rows_kept_ += pages_[id].rows.size();
+  }
+  release(of, old);
+}
+
+void PagesModel::set_table(SequenceId sequence, PageRange wanted, Position end) {
+  Sequence& of = sequences_[sequence];
+  const PageRange now = table(sequence);
+  while (!of.pages.empty() && of.first + of.pages.size() > wanted.end) {
+    release(of, of.pages.back());
+    of.pages.pop_back();
+  }
+  const std::uint64_t gone = std::min<std::uint64_t>(wanted.first - std::min(wanted.first, now.first), of.pages.size());
+  for (std::uint64_t i = 0; i < gone; ++i) release(of, of.pages[i]);
+  of.pages.erase(of.pages.begin(), of.pages.begin() + static_cast<std::ptrdiff_t>(gone));
+  of.first = of.pages.empty() ? wanted.first : of.first + gone;
+  while (of.first + of.pages.size() < wanted.end) {
+    const std::uint64_t index = of.first + of.pages.size();
+    const PageId id = take();
+    if (named_at(of.named, index) != nullptr) {
+      pages_[id].rows.resize(std::size_t{shape_.layers} * pool_.block);
+      rows_kept_ += pages_[id].rows.size();
+    }
+    of.pages.push_back(id);
+  }
+  settle(of, end);
+}
+
+void PagesModel::share(SequenceId parent, SequenceId child, PageRange wanted) {
+  const Sequence& from = sequences_[parent];
+  Sequence& to = sequences_[child];
+  to = {};
+  to.first = wanted.first;
+  for (std::uint64_t i = wanted.first; i < wanted.end && i >= from.first && i - from.first < from.pages.size(); ++i) {
+    to.pages.push_back(from.pages[i - from.first]);
+    hold(to.pages.back());
+  }
+}
+
+void PagesModel::reorder(std::span<const SequenceId> parents, std::span<const Position> ends) {
+  before_reorder_.assign(sequences_.begin(), sequences_.begin() + static_cast<std::ptrdiff_t>(parents.size()));
+  for (std::size_t beam = 0; beam < parents.size(); ++beam) {
+    const Sequence& from = before_reorder_[parents[beam]];
+    for (const PageId id : from.pages) hold(id);
+  }
+  for (std::size_t beam = 0; beam < parents.size(); ++beam) {
+    Sequence& to = sequences_[beam];
+    const std::vector<PageId> old = std::exchange(to.pages, before_reorder_[parents[beam]].pages);
+    to.first = before_reorder_[parents[beam]].first;
+    const bool is_same = parents[beam] == beam;
+    const bool had_left_shared = to.has_left_shared;
+    for (const PageId id : old) release(to, id);
+    to.has_left_shared = is_same ? had_left_shared : to.has_left_shared;
+    if (!is_same) to.named.clear();
+    settle(to, ends[beam]);
+  }
+}
+
+bool PagesModel::was_replaced(SequenceId beam, std::uint64_t index) const noexcept {
+  const auto page_at = [&](const Sequence& of) -> std::optional<PageId> {
+    if (index < of.first || index - of.first >= of.pages.size()) return std::nullopt;
+    return of.pages[index - of.first];
+  };
+  return beam >= before_reorder_.size() || page_at(before_reorder_[beam]) != page_at(sequences_[beam]);
+}
+
+void PagesModel::admit(SequenceId sequence, const PrefixFound& found, std::uint64_t tokens) {
+  Sequence& of = sequences_[sequence];
+  last_found_ = found;
+  of.first = found.pages.first;
+  of.tokens = tokens;
+  of.is_admitted = true;
+  of.named.clear();
+  if (coming_of_ == sequence) of.named.swap(coming_);
+  for (std::uint64_t i = found.pages.first; i < found.pages.end; ++i) {
+    of.pages.push_back(index_.at(named_at(of.named, i)->hash));
+    hold(of.pages.back());
+  }
+  settle(of, found.end);
+}
+
+void PagesModel::swap_out(SequenceId sequence) {
+  Sequence& of = sequences_[sequence];
+  of.is_out = true;
+  of.out_pages = of.pages.size();
+  host_used_ += of.out_pages;
+  for (const PageId id : of.pages) release(of, id);
+  of.pages.clear();
+  of.has_left_shared = false;
+  set_reserved(of, 0);
+}
+
+void PagesModel::swap_in(SequenceId sequence, PageRange wanted, Position end) {
+  Sequence& of = sequences_[sequence];
+  of.is_out = false;
+  host_used_ -= of.out_pages;
+  of.out_pages = 0;
+  of.first = wanted.first;
+  set_table(sequence, wanted, end);
+}
+
+void PagesModel::clear(SequenceId sequence) {
+  Sequence& of = sequences_[sequence];
+  for (const PageId id : of.pages) release(of, id);
+  host_used_ -= of.out_pages;
+  set_reserved(of, 0);
+  of = {};
+}
+
+void PagesModel::publish(SequenceId sequence, Position before, Position end) {
+  const Sequence& of = sequences_[sequence];
+  if (!of.is_admitted) return;
+  for (const Prefix& prefix : of.named) {
+    if (prefix.to <= before || prefix.to > end || index_.contains(prefix.hash)) continue;
+    const std::uint64_t index = prefix.to / pool_.block - 1;
+    if (index < of.first || index - of.first >= of.pages.size()) continue;
+    const PageId id = of.pages[index - of.first];
+    pages_[id].is_published = true;
+    pages_[id].prefix = prefix;
+    index_.emplace(prefix.hash, id);
+    last_published_.push_back(prefix);
+  }
+}
+
+void PagesModel::write(SequenceId sequence, trace::LayerIndex layer, Position position, const ModelRow& row) {
+  const Sequence& of = sequences_[sequence];
+  const std::uint64_t index = position / pool_.block;
+  if (index < of.first || index - of.first >= of.pages.size()) return;
+  std::vector<ModelRow>& rows = pages_[of.pages[index - of.first]].rows;
+  if (!rows.empty()) rows[std::size_t{layer} * pool_.block + position % pool_.block] = row;
+}
+
+const ModelRow* PagesModel::row(SequenceId sequence, trace::LayerIndex layer, Position position) const noexcept {
+  const Sequence& of = sequences_[sequence];
+  const std::uint64_t index = position / pool_.block;
+  if (index < of.first || index - of.first >= of.pages.size()) return nullptr;
+  const std::vector<ModelRow>& rows = pages_[of.pages[index - of.first]].rows;
+  return rows.empty() ? nullptr : &rows[std::size_t{layer} * pool_.block + position % pool_.block];
+}
+
+void PagesModel::take_again(std::uint64_t hash) noexcept {
+  const auto found = index_.find(hash);
+  if (found == index_.end() || pages_[found->second].holders != 0) return;
+  const PageId id = found->second;
+  index_.erase(found);
+  --cached_;
+  drop(id);
+}
+
+}  // namespace kvwitness::verify

@@ -1,0 +1,182 @@
+// Whatever names a block names one that its sequence holds now.
+#include "claimed_pool.hpp"
+#include "rules/calls.hpp"
+#include "rules/rules.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstddef>
+#include <set>
+#include <string>
+#include <utility>
+
+namespace kvwitness::verify {
+namespace {
+
+using Reads = Payloads<trace::PoolDeclared, trace::BlockAlloc, trace::BlockHold, trace::BlockRelease, trace::BlockFree,
+                       trace::BlockCached, trace::TableEntry, trace::Append, trace::Move, trace::WindowRun,
+                       trace::SwapOut, trace::SwapIn, trace::Called, trace::RegionMeasured>;
+
+constexpr RuleInfo kInfo{
+    .id = "block-reference",
+    .level = Level::must,
+    .says =
+        "Table entries, appended rows, copies and windows name blocks that their sequence holds, in the allocation "
+        "that "
+        "it holds; a table has an entry for each block of positions that it needs, and no other. A swap copies each of "
+        "them once.",
+    .formula =
+        "entry (i, b, e) of s: s holds b, e = allocations of b so far, from position i * B; the row of p in slot "
+        "table[p / B] * B + p mod B; after each call table(s) = [floor(start / B), ceil(end / B))",
+    .witness = "a table entry, an append or a run of a paged store",
+    .faults =
+        "dangling-slot-reference (vllm-project/vllm#42273, sgl-project/sglang#31486, ovg-project/kvcached#362), "
+        "async-race (vllm-project/vllm#45357), early-eviction (kekzl/imp#967), slot-leak (sgl-project/sglang#34870)",
+    .reads = Reads::kTypes,
+};
+
+class BlockReference final : public RuleChecker<BlockReference, kInfo, Reads> {
+ public:
+  void on(const trace::PoolDeclared& pool, const Event& event, const Moment& moment) {
+    pools_.on(pool, event, moment.model);
+  }
+  // What is wrong with these is pool-conservation's to say.
+  void on(const trace::BlockAlloc& claim, const Event& event, const Moment&) { apply(claim, event); }
+  void on(const trace::BlockHold& claim, const Event& event, const Moment&) { apply(claim, event); }
+  void on(const trace::BlockRelease& claim, const Event& event, const Moment&) { apply(claim, event); }
+  void on(const trace::BlockFree& claim, const Event& event, const Moment&) { apply(claim, event); }
+  void on(const trace::BlockCached& claim, const Event& event, const Moment&) { apply(claim, event); }
+
+  void on(const trace::TableEntry& claim, const Event& event, const Moment& moment) {
+    if (pools_.find(event.store) == nullptr) return;
+    meet();
+    if (grammar::Finding finding = pools_.apply(claim, event))
+      violate(event, moment, std::move(finding->expected), std::move(finding->observed),
+              finding->cause.value_or(event.number));
+  }
+
+  void on(const trace::Append& append, const Event& event, const Moment& moment) {
+    judge_rows({append.first, append.first + append.count}, append.slot, "appended", event, moment);
+  }
+
+  void on(const trace::WindowRun& run, const Event& event, const Moment& moment) {
+    const ViewModel* view = moment.model.view(run.view);
+    if (view == nullptr || !view->has_slots || view->copied || view->stale_since) return;
+    judge_rows({run.first, run.first + run.count}, run.slot, "in a window", event, moment);
+  }
+
+  /// A copy on write: from where the rows lie into a block that is held, and becomes their entry's after it.
+  void on(const trace::Move& move, const Event& event, const Moment& moment) {
+    const ClaimedPool* pool = pools_.find(event.store);
+    if (pool == nullptr || event.sequence >= sequences(event, moment)) return;
+    judge_rows({move.from_position, move.from_position + move.count}, move.from_slot, "copied", event, moment);
+    const std::uint32_t to = move.to_slot / pool->pool().block;
+    if (!pool->holds(event.sequence, to))
+      violate(event, moment, fmt::format("copied to a block that sequence {} holds", event.sequence),
+              fmt::format("to block {}", to), pool->block(to).last);
+  }
+
+  void on(const trace::Called& /*called*/, const Event& event, const Moment& moment) {
+    swapped_.clear();
+    const ClaimedPool* pool = pools_.find(event.store);
+    if (pool != nullptr && event.sequence < sequences(event, moment)) wanted_ = pool->table(event.sequence).size();
+  }
+  void on(const trace::SwapOut& swap, const Event& event, const Moment& moment) {
+    judge_swap(swap.block, event, moment);
+  }
+  void on(const trace::SwapIn& swap, const Event& event, const Moment& moment) {
+    judge_swap(swap.block, event, moment);
+    const ClaimedPool* pool = pools_.find(event.store);
+    if (pool != nullptr && event.sequence < sequences(event, moment)) wanted_ = pool->table(event.sequence).size();
+  }
+
+  void on(const trace::RegionMeasured& region, const Event& event, const Moment& moment) {
+    const CallModel* call = ended_call(region, event, moment);
+    const PagesModel* pages = moment.model.pages(event.store);
+    if (call == nullptr || !call->done || pages == nullptr || pools_.find(event.store) == nullptr) return;
+    const bool swaps = region.operation == trace::Operation::swap_out || region.operation == trace::Operation::swap_in;
+    if (swaps && swapped_.size() != wanted_)
+      violate(event, moment, fmt::format("{} blocks copied, each once", wanted_), fmt::format("{}", swapped_.size()),
+              call->number);
+    const std::uint32_t all = sequences(event, moment);
+    const bool is_fork = region.operation == trace::Operation::fork;
+    const std::uint32_t beams = region.operation == trace::Operation::reorder ? std::min(call->called.count, all) : 0;
+    for (SequenceId beam = 0; beam < beams; ++beam) judge_table(beam, *pages, event, moment);
+    if (beams == 0 && event.sequence < all) judge_table(event.sequence, *pages, event, moment);
+    if (is_fork && call->called.ordinal < all) judge_table(call->called.ordinal, *pages, event, moment);
+  }
+
+ private:
+  template <class P>
+  void apply(const P& claim, const Event& event) {
+    static_cast<void>(pools_.apply(claim, event));
+  }
+  static std::uint32_t sequences(const Event& event, const Moment& moment) {
+    const StoreModel* store = moment.model.store(event.store);
+    return store == nullptr ? 0 : store->created.sequences;
+  }
+
+  void judge_rows(Range range, Slot slot, std::string_view what, const Event& event, const Moment& moment) {
+    const ClaimedPool* pool = pools_.find(event.store);
+    if (pool == nullptr || range.to < range.from || event.sequence >= sequences(event, moment)) return;
+    meet();
+    const std::uint32_t block = pool->pool().block;
+    for (std::uint64_t p = range.from; p < range.to; p += block - p % block) {
+      const auto position = static_cast<Position>(p);
+      const ClaimedPool::Entry* entry = pool->entry(event.sequence, position);
+      const std::uint64_t found = slot == trace::kNoSlot ? trace::kNoSlot : slot + (p - range.from);
+      if (entry == nullptr)
+        return violate(event, moment, fmt::format("position {} {} with a table entry", p, what),
+                       fmt::format("slot {} without one", found));
+      const ClaimedPool::Block& held = pool->block(entry->block);
+      if (!pool->holds(event.sequence, entry->block) || held.epoch != entry->epoch)
+        return violate(event, moment,
+                       fmt::format("position {} {} in a block that sequence {} holds", p, what, event.sequence),
+                       fmt::format("in block {}, which it gave back", entry->block), held.last);
+      if (*pool->slot(event.sequence, position) != found)
+        return violate(event, moment,
+                       fmt::format("position {} {} in slot {} of block {}", p, what,
+                                   *pool->slot(event.sequence, position), entry->block),
+                       fmt::format("slot {}", found), held.last);
+    }
+  }
+
+  void judge_swap(std::uint32_t block, const Event& event, const Moment& moment) {
+    const ClaimedPool* pool = pools_.find(event.store);
+    if (pool == nullptr || event.sequence >= sequences(event, moment)) return;
+    meet();
+    const bool is_again = !swapped_.insert(block).second;
+    if (!is_again && pool->is_entry(event.sequence, block)) return;
+    violate(event, moment, fmt::format("each block of the table of sequence {} copied once", event.sequence),
+            fmt::format("block {}{}", block, is_again ? " again" : ", which is not in its table"),
+            pool->block(block).last);
+  }
+
+  void judge_table(SequenceId sequence, const PagesModel& pages, const Event& event, const Moment& moment) {
+    const ClaimedPool::Table& table = pools_.find(event.store)->table(sequence);
+    const PageRange lawful = pages.table(sequence);
+    meet();
+    const bool is_whole =
+        table.size() == lawful.count() &&
+        (table.empty() || (table.begin()->first == lawful.first && table.rbegin()->first + 1 == lawful.end));
+    if (is_whole) return;
+    const std::string found = table.empty() ? std::string("none")
+                                            : fmt::format("{} of them, from {} to {}", table.size(),
+                                                          table.begin()->first, table.rbegin()->first);
+    violate(event, moment, fmt::format("entries [{}, {}) of sequence {}", lawful.first, lawful.end, sequence), found,
+            moment.model.store(event.store)->call.number);
+  }
+
+  ClaimedPools pools_;
+  std::set<std::uint32_t> swapped_;  ///< blocks that the swap under way copied
+  std::size_t wanted_ = 0;           ///< blocks that it must copy
+};
+
+}  // namespace
+
+const Rule& block_reference_rule() {
+  return rule_of<BlockReference>();
+}
+
+}  // namespace kvwitness::verify

@@ -1,0 +1,158 @@
+// What an admission finds is what it would compute again.
+#include "claimed_pool.hpp"
+#include "rules/calls.hpp"
+#include "rules/rules.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <string>
+#include <vector>
+
+namespace kvwitness::verify {
+namespace {
+
+using trace::Operation;
+
+using Reads = Payloads<trace::PoolDeclared, trace::BlockAlloc, trace::BlockHold, trace::BlockRelease, trace::BlockFree,
+                       trace::BlockCached, trace::TableEntry, trace::PrefixPublished, trace::PrefixHit, trace::Called,
+                       trace::RegionMeasured, trace::StateDigest>;
+
+constexpr RuleInfo kInfo{
+    .id = "prefix-sound",
+    .level = Level::must,
+    .says =
+        "A block can be found by a prefix only once all its rows are written in all layers, for the tokens that were "
+        "named, and only until it is taken again. An admission finds the longest prefix of its own tokens in front of "
+        "its "
+        "last one of which every layer can read its window, and begins with the rows that were published.",
+    .formula =
+        "published(s, h, [a, b)) => h was named for b by s, b <= end of every layer, h is not found yet; hit of n => B "
+        "divides n, n < prompt, for each layer the blocks over [max(0, n - W + 1), n) are found by the hashes of the "
+        "request, and no longer n is; digests of the rows read back after it = those of the rows published",
+    .witness = "a published block, a hit, or an admission whose hashes were named",
+    .faults =
+        "prefix-reuse-unsound (lmstudio-ai/mlx-engine#188, NVIDIA/TensorRT-LLM#2983, vllm-project/vllm#41838, "
+        "vllm-project/vllm#56701, vllm-project/vllm#57128), legal-refused (vllm-project/vllm#33270, "
+        "vllm-project/vllm#57610), rollback-past-wrap (raullenchai/Rapid-MLX#1124, oobabooga/textgen#4145), "
+        "dangling-slot-reference (ovg-project/kvcached#362)",
+    .reads = Reads::kTypes,
+};
+
+class PrefixSound final : public RuleChecker<PrefixSound, kInfo, Reads> {
+ public:
+  void on(const trace::PoolDeclared& pool, const Event& event, const Moment& moment) {
+    pools_.on(pool, event, moment.model);
+  }
+  void on(const trace::BlockAlloc& claim, const Event& event, const Moment&) { apply(claim, event); }
+  void on(const trace::BlockHold& claim, const Event& event, const Moment&) { apply(claim, event); }
+  void on(const trace::BlockRelease& claim, const Event& event, const Moment&) { apply(claim, event); }
+  void on(const trace::BlockFree& claim, const Event& event, const Moment&) { apply(claim, event); }
+  void on(const trace::BlockCached& claim, const Event& event, const Moment&) { apply(claim, event); }
+  void on(const trace::TableEntry& claim, const Event& event, const Moment&) { apply(claim, event); }
+
+  void on(const trace::Called& /*called*/, const Event& /*event*/, const Moment& /*moment*/) { told_.clear(); }
+
+  void on(const trace::PrefixPublished& claim, const Event& event, const Moment& moment) {
+    const ClaimedPool* pool = pools_.find(event.store);
+    if (pool == nullptr) return;
+    meet();
+    told_.push_back({claim.token_hash, claim.to});
+    if (grammar::Finding finding = pools_.apply(claim, event))
+      return violate(event, moment, std::move(finding->expected), std::move(finding->observed),
+                     finding->cause.value_or(event.number));
+    const ClaimedPool::Entry* entry = pool->entry(event.sequence, claim.from);
+    const bool is_its =
+        entry != nullptr && entry->block == claim.block && std::uint64_t{claim.from} + pool->pool().block == claim.to;
+    if (!is_its)
+      violate(event, moment, fmt::format("the block of positions [{}, {})", claim.from, claim.to),
+              fmt::format("block {}", claim.block), pool->block(claim.block).last);
+  }
+
+  void on(const trace::PrefixHit& claim, const Event& event, const Moment& moment) {
+    const ClaimedPool* pool = pools_.find(event.store);
+    if (pool == nullptr) return;
+    meet();
+    told_.push_back({claim.token_hash, claim.to});
+    const auto found = pool->published(claim.token_hash);
+    if (found == claim.block) return;
+    violate(event, moment,
+            found ? fmt::format("block {}, which was published by the hash", *found)
+                  : std::string("a hash by which a block can be found"),
+            fmt::format("block {}", claim.block), pool->block(claim.block).last);
+  }
+
+  void on(const trace::RegionMeasured& region, const Event& event, const Moment& moment) {
+    const CallModel* call = ended_call(region, event, moment);
+    const PagesModel* pages = moment.model.pages(event.store);
+    if (call == nullptr || !call->done || pages == nullptr) return;
+    if (region.operation == Operation::admit) return judge_hit(*call, *pages, event, moment);
+    const std::span<const Prefix> lawful = pages->last_published();
+    if (std::ranges::equal(told_, lawful)) return;
+    violate(event, moment, "published: " + text(lawful), text(told_), call->number);
+  }
+
+  void on(const trace::StateDigest& state, const Event& event, const Moment& moment) {
+    const StoreModel* store = moment.model.store(event.store);
+    const LayerModel* rows = moment.model.layer(event.store, event.sequence, event.layer);
+    const bool is_after = state.reason == trace::DigestReason::after_edit && store != nullptr && rows != nullptr &&
+                          hit_ != 0 && store->call.number == hit_;
+    if (!is_after || !keeps_rows_as_given(*store, event.layer)) return;
+    const auto digests = rows->digests();
+    if (!digests) {
+      ++not_given_;
+      return;
+    }
+    meet();
+    if (digests->k == state.k_digest && digests->v == state.v_digest) return;
+    violate(event, moment, fmt::format("the rows of {} as they were published", to_text(rows->held())), "other rows",
+            hit_);
+  }
+
+ private:
+  template <class P>
+  void apply(const P& claim, const Event& event) {
+    static_cast<void>(pools_.apply(claim, event));
+  }
+
+  static std::string text(std::span<const Prefix> prefixes) {
+    if (prefixes.empty()) return "no block";
+    constexpr std::size_t kShown = 4;
+    std::string all;
+    for (const Prefix& prefix : prefixes.first(std::min(kShown, prefixes.size())))
+      all += fmt::format("{}{:#x} up to {}", all.empty() ? "" : ", ", prefix.hash, prefix.to);
+    return prefixes.size() > kShown ? all + fmt::format(" and {} more", prefixes.size() - kShown) : all;
+  }
+
+  void judge_hit(const CallModel& call, const PagesModel& pages, const Event& event, const Moment& moment) {
+    const PrefixFound& lawful = pages.last_found();
+    if (!told_.empty() || !pages.named(call.sequence).empty()) meet();
+    hit_ = lawful.end != 0 ? call.number : 0;
+    std::vector<Prefix> wanted;
+    for (const Prefix& prefix : pages.named(call.sequence)) {
+      const std::uint64_t index = prefix.to / pages.block() - 1;
+      if (index >= lawful.pages.first && index < lawful.pages.end) wanted.push_back(prefix);
+    }
+    if (std::ranges::equal(told_, wanted)) return;
+    violate(event, moment, fmt::format("a hit of {} tokens: {}", lawful.end, text(wanted)), text(told_), call.number);
+  }
+
+  void on_end(const Moment& /*moment*/, RuleVerdict& verdict) override {
+    if (not_given_ == 0) return;
+    make_inconclusive(verdict,
+                      fmt::format("{} layers were read back after a hit without digests of their rows", not_given_));
+  }
+
+  ClaimedPools pools_;
+  std::vector<Prefix> told_;  ///< of the call under way: published, or hit
+  std::uint64_t hit_ = 0;     ///< the last admission, where it found something
+  std::uint64_t not_given_ = 0;
+};
+
+}  // namespace
+
+const Rule& prefix_sound_rule() {
+  return rule_of<PrefixSound>();
+}
+
+}  // namespace kvwitness::verify

@@ -1,0 +1,152 @@
+// What one stream does to a block is ordered with what another does to it.
+#include "claimed_pool.hpp"
+#include "rules/calls.hpp"
+#include "rules/rules.hpp"
+#include "stream_clocks.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <map>
+
+namespace kvwitness::verify {
+namespace {
+
+using Reads = Payloads<trace::PoolDeclared, trace::BlockAlloc, trace::BlockHold, trace::BlockRelease, trace::BlockFree,
+                       trace::BlockCached, trace::TableEntry, trace::Append, trace::Move, trace::WindowRun,
+                       trace::StateDigest, trace::SwapOut, trace::SwapIn, trace::Signal, trace::Wait>;
+
+constexpr RuleInfo kInfo{
+    .id = "stream-order",
+    .level = Level::must,
+    .says =
+        "Of two accesses to a block by different streams, one of them a write, one happened before the other: a block "
+        "is "
+        "given back only after its copies were waited for, read only after it came back, and copied only after what "
+        "wrote it.",
+    .formula =
+        "a, b access the same block, in different streams, at least one writes (appends, copies into it, takes, "
+        "releases or swaps it in) => a happened before b or b before a, where the order of each stream and Signal(x) "
+        "before Wait(x) are all the order that there is",
+    .witness = "a block that was copied to or from a tier",
+    .faults =
+        "async-race (NVIDIA/TensorRT-LLM#9056, vllm-project/vllm#45704, vllm-project/vllm#45357, LMCache/LMCache#4830)",
+    .reads = Reads::kTypes,
+};
+
+class StreamOrder final : public RuleChecker<StreamOrder, kInfo, Reads> {
+ public:
+  void on(const trace::PoolDeclared& pool, const Event& event, const Moment& moment) {
+    pools_.on(pool, event, moment.model);
+  }
+  void on(const trace::BlockAlloc& claim, const Event& event, const Moment& moment) {
+    access(0, claim.block, {Access::write, "taken"}, event, moment);
+    apply(claim, event);
+  }
+  void on(const trace::BlockRelease& claim, const Event& event, const Moment& moment) {
+    access(0, claim.block, {Access::write, "released"}, event, moment);
+    apply(claim, event);
+  }
+  void on(const trace::BlockHold& claim, const Event& event, const Moment&) { apply(claim, event); }
+  void on(const trace::BlockFree& claim, const Event& event, const Moment&) { apply(claim, event); }
+  void on(const trace::BlockCached& claim, const Event& event, const Moment&) { apply(claim, event); }
+  void on(const trace::TableEntry& claim, const Event& event, const Moment&) { apply(claim, event); }
+
+  void on(const trace::Append& append, const Event& event, const Moment& moment) {
+    access_slots(append.slot, append.count, {Access::write, "written"}, event, moment);
+  }
+  void on(const trace::Move& move, const Event& event, const Moment& moment) {
+    access_slots(move.from_slot, move.count, {Access::read, "copied from"}, event, moment);
+    access_slots(move.to_slot, move.count, {Access::write, "copied to"}, event, moment);
+  }
+  void on(const trace::WindowRun& run, const Event& event, const Moment& moment) {
+    const ViewModel* view = moment.model.view(run.view);
+    if (view == nullptr || !view->has_slots || view->copied || view->stale_since) return;
+    access_slots(run.slot, run.count, {Access::read, "read"}, event, moment);
+  }
+  /// The rows of all layers lie in the same blocks.
+  void on(const trace::StateDigest& state, const Event& event, const Moment& moment) {
+    const ClaimedPool* pool = pools_.find(event.store);
+    const StoreModel* store = moment.model.store(event.store);
+    const bool reads = pool != nullptr && store != nullptr && event.layer == 0 &&
+                       event.sequence < store->created.sequences && state.from != state.to;
+    if (!reads) return;
+    for (const auto& [index, entry] : pool->table(event.sequence))
+      access(0, entry.block, {Access::read, "read back"}, event, moment);
+  }
+
+  void on(const trace::SwapOut& swap, const Event& event, const Moment& moment) {
+    copy(swap.stream, swap.block, {Access::read, "copied out"}, event, moment);
+  }
+  void on(const trace::SwapIn& swap, const Event& event, const Moment& moment) {
+    copy(swap.stream, swap.block, {Access::write, "copied in"}, event, moment);
+  }
+  void on(const trace::Signal& signal, const Event& event, const Moment& /*moment*/) {
+    clocks_[event.store].signal(signal.stream, signal.signal);
+  }
+  void on(const trace::Wait& wait, const Event& event, const Moment& moment) {
+    if (clocks_[event.store].wait(wait.stream, wait.signal)) return;
+    violate(event, moment, "a wait for a signal that was given", fmt::format("signal {}", wait.signal));
+  }
+
+ private:
+  struct Deed {
+    Access access{};
+    std::string_view text;
+  };
+
+  template <class P>
+  void apply(const P& claim, const Event& event) {
+    static_cast<void>(pools_.apply(claim, event));
+  }
+
+  void copy(std::uint32_t stream, std::uint32_t block, Deed deed, const Event& event, const Moment& moment) {
+    if (pools_.find(event.store) == nullptr) return;
+    meet();
+    if (stream >= StreamClocks::kStreamsMax) {
+      ++unknown_;
+      return;
+    }
+    access(stream, block, deed, event, moment);
+  }
+
+  void access_slots(Slot slot, std::uint32_t count, Deed deed, const Event& event, const Moment& moment) {
+    const ClaimedPool* pool = pools_.find(event.store);
+    if (pool == nullptr || slot == trace::kNoSlot) return;
+    const std::uint64_t size = pool->pool().block;
+    const std::uint64_t last = std::uint64_t{pool->pool().pool_blocks} * size;
+    const std::uint64_t end = std::min({std::uint64_t{slot} + count, last, slot + kModelRowsMax});
+    for (std::uint64_t at = slot; at < end; at += size - at % size)
+      access(0, static_cast<std::uint32_t>(at / size), deed, event, moment);
+  }
+
+  void access(std::uint32_t stream, std::uint32_t block, Deed deed, const Event& event, const Moment& moment) {
+    if (pools_.find(event.store) == nullptr) return;
+    const std::optional<Race> race = clocks_[event.store].access(stream, block, deed.access, event.number);
+    if (!race) return;
+    violate(event, moment,
+            fmt::format("stream {} waits for what stream {} {} block {}", stream, race->stream,
+                        race->access == Access::write ? "writes to" : "reads from", block),
+            fmt::format("{} by stream {} without that", deed.text, stream), race->number);
+  }
+
+  void on_end(const Moment& /*moment*/, RuleVerdict& verdict) override {
+    const bool follows_all =
+        std::all_of(clocks_.begin(), clocks_.end(), [](const auto& one) { return one.second.follows_all(); });
+    if (!follows_all) make_inconclusive(verdict, "more blocks were accessed than are followed");
+    if (unknown_ == 0) return;
+    make_inconclusive(verdict, fmt::format("{} copies on streams above {}", unknown_, StreamClocks::kStreamsMax - 1));
+  }
+
+  ClaimedPools pools_;
+  std::map<StoreIndex, StreamClocks> clocks_;
+  std::uint64_t unknown_ = 0;
+};
+
+}  // namespace
+
+const Rule& stream_order_rule() {
+  return rule_of<StreamOrder>();
+}
+
+}  // namespace kvwitness::verify

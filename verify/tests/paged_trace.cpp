@@ -1,0 +1,576 @@
+#include "paged_trace.hpp"
+
+#include "kvwitness/trace/names.hpp"
+
+#include <algorithm>
+
+namespace kvwitness::verify::testing {
+namespace {
+
+constexpr std::uint64_t kRowBytes = 4 * sizeof(float);
+
+std::uint32_t ceil_div(std::uint32_t a, std::uint32_t b) {
+  return (a + b - 1) / b;
+}
+
+}  // namespace
+
+PagedTrace::PagedTrace(const PagedSpec& spec) : spec_(spec), blocks_(spec.pool_blocks) {
+  using enum trace::Capability;
+  claims.stores.push_back({"sut", "paged"});
+  trace::StoreCreated created{};
+  created.name = trace::hash_name("sut");
+  created.kind = trace::hash_name("paged");
+  for (const trace::Capability one : {sliding, trace::Capability::truncate, front_evict, trace::Capability::clear,
+                                      zero_copy, sequences, held_views, trace::Capability::fork, prefixes, paged})
+    created.capabilities |= static_cast<std::uint64_t>(one);
+  created.layers = spec.layers;
+  created.sequences = kSequences;
+  emit({0}, created);
+  for (LayerIndex layer = 0; layer < spec.layers; ++layer) {
+    trace::LayerDeclared declared{
+        spec.capacity, spec.window, spec.window != 0 ? 1U : 0U, 0, 2, 1, 4, spec.block, spec.sliding ? 1U : 0U, 0};
+    emit({0, trace::kNoSequence, layer}, declared);
+  }
+  for (LayerIndex layer = 0; layer < spec.layers; ++layer) {
+    trace::LayerFormat format{};
+    format.k_row_bytes = format.v_row_bytes = kRowBytes;
+    format.score_scale_bits = trace::to_bits(0.5F);
+    format.k_type = format.v_type = trace::DType::f32;
+    format.donor = layer;
+    emit({0, trace::kNoSequence, layer}, format);
+  }
+  emit({0}, trace::PoolDeclared{spec.pool_blocks, spec.host_blocks, spec.block, 0, {}});
+  for (std::uint32_t i = 0; i < 2 * spec.layers; ++i) {
+    trace::Allocation storage{};
+    storage.storage = i + 1;
+    storage.bytes = spec.pool_blocks * spec.block * kRowBytes;
+    storage.count = 1;
+    storage.scope = trace::ScopeKind::model;
+    storage.origin = trace::Origin::store;
+    storage.evidence = trace::Evidence::declared;
+    storage.plane = i % 2 == 0 ? trace::Plane::k : trace::Plane::v;
+    emit({0, trace::kNoSequence, static_cast<LayerIndex>(i / 2)}, storage);
+  }
+  for (std::uint32_t block = 0; block < spec.pool_blocks; ++block) free_.push_back(block);
+}
+
+// ---- what lies where ------------------------------------------------------------------------------------------------
+
+Slot PagedTrace::slot(SequenceId sequence, Position position) const {
+  return sequences_[sequence].table.at(position / spec_.block) * spec_.block + position % spec_.block;
+}
+
+std::uint64_t PagedTrace::sum(SequenceId sequence, LayerIndex layer, Range range, trace::Plane plane) const {
+  std::uint64_t all = 0;
+  for (Position p = range.from; p < range.to; ++p) {
+    const PageRow& row = rows_.at({layer, slot(sequence, p)});
+    all += row_digest(plane == trace::Plane::k ? row.k : row.v, p);
+  }
+  return all;
+}
+
+std::vector<Range> PagedTrace::runs(SequenceId sequence, Range range) const {
+  std::vector<Range> all;
+  for (Position p = range.from; p < range.to; ++p) {
+    const bool goes_on = !all.empty() && slot(sequence, p) == slot(sequence, all.back().from) + (p - all.back().from);
+    if (!goes_on) all.push_back({p, p});
+    ++all.back().to;
+  }
+  return all;
+}
+
+std::vector<std::uint32_t> PagedTrace::blocks(SequenceId sequence) const {
+  std::vector<std::uint32_t> all;
+  for (const auto& [index, block] : sequences_[sequence].table) all.push_back(block);
+  return all;
+}
+
+// ---- blocks ---------------------------------------------------------------------------------------------------------
+
+std::uint32_t PagedTrace::take(SequenceId sequence) {
+  const Subject subject{0, sequence};
+  if (free_.empty()) {
+    const std::uint32_t again = cached_.front();
+    cached_.pop_front();
+    blocks_[again].hash.reset();
+    emit(subject, trace::BlockFree{trace::kNoSequence, again, 0, {}});
+    free_.push_back(again);
+  }
+  const std::uint32_t block = free_.front();
+  free_.pop_front();
+  blocks_[block].holders = {sequence};
+  ++blocks_[block].epoch;
+  emit(subject, trace::BlockAlloc{sequence, block, 1, {}});
+  return block;
+}
+
+void PagedTrace::hold(SequenceId sequence, std::uint32_t block) {
+  std::erase(cached_, block);
+  blocks_[block].holders.insert(sequence);
+  emit({0, sequence}, trace::BlockHold{sequence, block, static_cast<std::uint32_t>(blocks_[block].holders.size()), {}});
+}
+
+void PagedTrace::release(SequenceId sequence, std::uint32_t id) {
+  Block& block = blocks_[id];
+  block.holders.erase(sequence);
+  emit({0, sequence}, trace::BlockRelease{sequence, id, static_cast<std::uint32_t>(block.holders.size()), {}});
+  if (!block.holders.empty()) return;
+  if (block.hash) {
+    cached_.push_back(id);
+    emit({0, sequence}, trace::BlockCached{*block.hash, id, 0, {}});
+  } else {
+    free_.push_back(id);
+    emit({0, sequence}, trace::BlockFree{trace::kNoSequence, id, 0, {}});
+  }
+}
+
+void PagedTrace::enter(SequenceId sequence, std::uint32_t index, std::uint32_t block) {
+  Sequence& of = sequences_[sequence];
+  of.table[index] = block;
+  trace::TableEntry entry{};
+  entry.epoch = blocks_[block].epoch;
+  entry.index = index;
+  entry.block = block;
+  entry.first = index * spec_.block;
+  entry.rows = std::min(spec_.block, of.end - std::min(of.end, entry.first));
+  emit({0, sequence}, entry);
+}
+
+void PagedTrace::trim_table(SequenceId sequence) {
+  Sequence& of = sequences_[sequence];
+  while (!of.table.empty() && of.table.rbegin()->first >= ceil_div(of.end, spec_.block)) {
+    const std::uint32_t block = of.table.rbegin()->second;
+    of.table.erase(of.table.rbegin()->first);
+    release(sequence, block);
+  }
+  while (!of.table.empty() && of.table.begin()->first < of.start / spec_.block) {
+    const std::uint32_t block = of.table.begin()->second;
+    of.table.erase(of.table.begin());
+    release(sequence, block);
+  }
+}
+
+// ---- calls ----------------------------------------------------------------------------------------------------------
+
+void PagedTrace::call(const Subject& subject, const trace::Called& called, const std::function<void()>& body) {
+  step_begin(0, subject.sequence, called.operation);
+  emit(subject, called);
+  body();
+  trace::RegionMeasured region{};
+  region.operation = called.operation;
+  region.evidence = trace::Evidence::observed;
+  emit(subject, region);
+}
+
+void PagedTrace::tell_state(SequenceId sequence, trace::DigestReason reason) {
+  const Sequence& of = sequences_[sequence];
+  for (LayerIndex layer = 0; layer < spec_.layers; ++layer) {
+    trace::StateDigest state{};
+    state.from = of.is_out ? of.end : of.start;
+    state.to = of.end;
+    state.reason = reason;
+    if (!of.is_out) {
+      state.k_digest = sum(sequence, layer, {of.start, of.end}, trace::Plane::k);
+      state.v_digest = sum(sequence, layer, {of.start, of.end}, trace::Plane::v);
+    }
+    emit({0, sequence, layer}, state);
+  }
+}
+
+void PagedTrace::take_blocks(SequenceId sequence, std::uint32_t count) {
+  Sequence& of = sequences_[sequence];
+  const std::uint32_t at = of.end / spec_.block;
+  const std::uint32_t row = of.end % spec_.block;
+  if (row != 0) {
+    const std::uint32_t old = of.table.at(at);
+    if (blocks_[old].holders.size() > 1 || blocks_[old].hash) {
+      const std::uint32_t own = take(sequence);
+      const Position first = std::max(of.start, at * spec_.block);
+      for (LayerIndex layer = 0; layer < spec_.layers && first < of.end; ++layer) {
+        for (Position p = first; p < of.end; ++p)
+          rows_[{layer, own * spec_.block + p % spec_.block}] = rows_.at({layer, slot(sequence, p)});
+        trace::Move move{};
+        move.from_position = move.to_position = first;
+        move.from_slot = slot(sequence, first);
+        move.to_slot = own * spec_.block + first % spec_.block;
+        move.count = of.end - first;
+        move.bytes = move.count * 2 * kRowBytes;
+        emit({0, sequence, layer}, move);
+      }
+      enter(sequence, at, own);
+      release(sequence, old);
+    }
+  }
+  for (std::uint32_t i = ceil_div(of.end, spec_.block); i < ceil_div(of.end + count, spec_.block); ++i)
+    enter(sequence, i, take(sequence));
+}
+
+void PagedTrace::publish(SequenceId sequence, Position from, Position to) {
+  Sequence& of = sequences_[sequence];
+  for (const auto& [index, hash] : of.named) {
+    const Position end = (index + 1) * spec_.block;
+    const bool is_found = std::any_of(blocks_.begin(), blocks_.end(), [&](const Block& b) { return b.hash == hash; });
+    if (end <= from || end > to || is_found) continue;
+    const std::uint32_t block = of.table.at(index);
+    blocks_[block].hash = hash;
+    emit({0, sequence}, trace::PrefixPublished{hash, end - spec_.block, end, block, 0, {}});
+  }
+}
+
+void PagedTrace::append_layer(SequenceId sequence, LayerIndex layer, std::uint32_t count) {
+  Sequence& of = sequences_[sequence];
+  const Subject subject{0, sequence, layer};
+  const Range given{of.end, of.end + count};
+  std::vector<PageRow> rows(count);
+  for (PageRow& row : rows) {
+    row.k.assign(4, next_value_);
+    row.v.assign(4, -next_value_++);
+  }
+  for (std::uint32_t i = 0; i < count; ++i)
+    emit(subject, trace::RowDigests{row_digest(rows[i].k, given.from + i), row_digest(rows[i].v, given.from + i), 0, 0,
+                                    given.from + i, 1});
+  if (layer == 0) take_blocks(sequence, count);
+  for (std::uint32_t i = 0; i < count; ++i) rows_[{layer, slot(sequence, given.from + i)}] = rows[i];
+  const bool slides = spec_.sliding && given.to - of.start > spec_.capacity;
+  const Position start = slides ? given.to - spec_.capacity : of.start;
+  std::vector<trace::Append> pieces;
+  for (const Range& run : runs(sequence, given)) {
+    trace::Append piece{};
+    piece.first = run.from;
+    piece.count = run.count();
+    piece.slot = slot(sequence, run.from);
+    piece.held_from = start;
+    piece.bytes = run.count() * 2 * kRowBytes;
+    piece.k_digest = sum(sequence, layer, run, trace::Plane::k);
+    piece.v_digest = sum(sequence, layer, run, trace::Plane::v);
+    pieces.push_back(piece);
+  }
+  if (layer + 1U == spec_.layers) {
+    of.start = start;
+    of.end = given.to;
+    publish(sequence, given.from, given.to);
+    trim_table(sequence);
+  }
+  for (const trace::Append& piece : pieces) emit(subject, piece);
+}
+
+void PagedTrace::append(SequenceId sequence, std::uint32_t count) {
+  for (LayerIndex layer = 0; layer < spec_.layers; ++layer) {
+    trace::Called called{};
+    called.operation = Operation::append;
+    called.count = count;
+    call({0, sequence, layer}, called, [&] { append_layer(sequence, layer, count); });
+    step_end();
+  }
+}
+
+ViewId PagedTrace::window(SequenceId sequence, LayerIndex layer, Range range) {
+  const Subject subject{0, sequence, layer};
+  trace::Called called{};
+  called.operation = Operation::window;
+  called.from = range.from;
+  called.to = range.to;
+  views_of_[++next_view_] = subject;
+  call(subject, called, [&] {
+    const std::vector<Range> all = runs(sequence, range);
+    trace::WindowOpened opened{};
+    opened.view = next_view_;
+    opened.from = range.from;
+    opened.to = range.to;
+    opened.runs = static_cast<std::uint32_t>(all.size());
+    emit(subject, opened);
+    for (const Range& run : all) {
+      const Slot first = slot(sequence, run.from);
+      emit(subject,
+           trace::WindowRun{first * kRowBytes, sum(sequence, layer, run, trace::Plane::k),
+                            sum(sequence, layer, run, trace::Plane::v), next_view_, run.from, run.count(), first});
+    }
+  });
+  step_end();
+  return next_view_;
+}
+
+void PagedTrace::close(ViewId view) {
+  trace::WindowClosed closed{};
+  closed.view = view;
+  emit(views_of_.at(view), closed);
+}
+
+void PagedTrace::truncate(SequenceId sequence, Position to) {
+  Sequence& of = sequences_[sequence];
+  trace::Called called{};
+  called.operation = Operation::truncate;
+  called.to = to;
+  call({0, sequence}, called, [&] {
+    const Position before = std::exchange(of.end, to);
+    trim_table(sequence);
+    std::erase_if(of.named, [&](const auto& one) { return to < before && (one.first + 1) * spec_.block > to; });
+    emit({0, sequence}, trace::Truncate{to, before, before - to, 0, {}});
+  });
+  tell_state(sequence, trace::DigestReason::after_edit);
+  step_end();
+}
+
+void PagedTrace::evict(SequenceId sequence, Position to) {
+  Sequence& of = sequences_[sequence];
+  trace::Called called{};
+  called.operation = Operation::evict;
+  called.to = to;
+  call({0, sequence}, called, [&] {
+    const Position before = std::exchange(of.start, to);
+    trim_table(sequence);
+    emit({0, sequence}, trace::Evict{0, to, to - before, 0, {}});
+  });
+  tell_state(sequence, trace::DigestReason::after_edit);
+  step_end();
+}
+
+void PagedTrace::clear(SequenceId sequence) {
+  Sequence& of = sequences_[sequence];
+  trace::Called called{};
+  called.operation = Operation::clear;
+  call({0, sequence}, called, [&] {
+    const std::uint32_t freed = of.end - of.start;
+    of.start = of.end = 0;
+    trim_table(sequence);
+    of = {};
+    emit({0, sequence}, trace::Clear{freed, 0, {}});
+  });
+  tell_state(sequence, trace::DigestReason::after_edit);
+  step_end();
+}
+
+// ---- sharing --------------------------------------------------------------------------------------------------------
+
+void PagedTrace::fork(SequenceId parent, SequenceId child, Position to) {
+  trace::Called called{};
+  called.operation = Operation::fork;
+  called.to = to;
+  called.ordinal = child;
+  call({0, parent}, called, [&] {
+    Sequence& of = sequences_[child];
+    of.start = sequences_[parent].start;
+    of.end = to;
+    for (const auto& [index, block] : sequences_[parent].table) {
+      if (index >= ceil_div(to, spec_.block)) break;
+      hold(child, block);
+      enter(child, index, block);
+    }
+    emit({0, parent}, trace::Fork{parent, child, to, static_cast<std::uint32_t>(of.table.size()), {}});
+  });
+  tell_state(child, trace::DigestReason::after_edit);
+  step_end();
+}
+
+void PagedTrace::reorder(const std::vector<SequenceId>& parents) {
+  trace::Called called{};
+  called.operation = Operation::reorder;
+  called.count = static_cast<std::uint32_t>(parents.size());
+  call({0, 0}, called, [&] {
+    const std::vector<Sequence> before = sequences_;
+    for (SequenceId beam = 0; beam < parents.size(); ++beam) {
+      sequences_[beam].start = before[parents[beam]].start;
+      sequences_[beam].end = before[parents[beam]].end;
+      if (parents[beam] != beam) sequences_[beam].named.clear();
+      sequences_[beam].table.clear();
+      for (const auto& [index, block] : before[parents[beam]].table) {
+        const auto own = before[beam].table.find(index);
+        if (own != before[beam].table.end() && own->second == block) {
+          sequences_[beam].table[index] = block;
+          continue;
+        }
+        hold(beam, block);
+        enter(beam, index, block);
+      }
+    }
+    for (SequenceId beam = 0; beam < parents.size(); ++beam) {
+      for (const auto& [index, block] : before[beam].table) {
+        const auto now = sequences_[beam].table.find(index);
+        if (now == sequences_[beam].table.end() || now->second != block) release(beam, block);
+      }
+    }
+    for (SequenceId beam = 0; beam < parents.size(); ++beam) emit({0, 0}, trace::Reorder{parents[beam], beam, {}});
+  });
+  for (SequenceId beam = 0; beam < parents.size(); ++beam) tell_state(beam, trace::DigestReason::after_edit);
+  step_end();
+}
+
+std::uint32_t PagedTrace::peak(std::uint32_t tokens) const {
+  const std::uint32_t all = ceil_div(tokens, spec_.block);
+  if (!spec_.sliding) return all;
+  const std::uint32_t window = spec_.window != 0 ? spec_.window : spec_.capacity;
+  return std::min(all, ceil_div(spec_.capacity + spec_.capacity - window, spec_.block) + 1);
+}
+
+Position PagedTrace::admit(SequenceId sequence, std::uint32_t prompt, std::uint32_t generated,
+                           const std::vector<std::uint64_t>& hashes) {
+  Sequence& of = sequences_[sequence];
+  const std::uint32_t block = spec_.block;
+  for (std::uint32_t i = 0; i < hashes.size(); ++i)
+    emit({0, sequence}, trace::BlockTokens{hashes[i], i * block, (i + 1) * block, {}});
+  const auto find = [&](std::uint64_t hash) -> std::optional<std::uint32_t> {
+    for (std::uint32_t id = 0; id < blocks_.size(); ++id) {
+      if (blocks_[id].hash == hash) return id;
+    }
+    return std::nullopt;
+  };
+  // Every end is tried, and for it every block that some layer's query would read.
+  std::uint32_t first = 0;
+  std::uint32_t end = 0;
+  for (std::uint32_t n = 1; n <= hashes.size() && n * block < prompt; ++n) {
+    const std::uint32_t keys = spec_.window != 0 ? spec_.window : (spec_.sliding ? spec_.capacity : n * block + 1);
+    const std::uint32_t low = std::min((n * block + 1 > keys ? n * block + 1 - keys : 0) / block, n - 1);
+    bool is_found = true;
+    for (std::uint32_t i = low; i < n; ++i) is_found = is_found && find(hashes[i]).has_value();
+    if (!is_found) continue;
+    first = low;
+    end = n;
+  }
+  trace::Called called{};
+  called.operation = Operation::admit;
+  called.to = prompt;
+  called.count = generated;
+  called.ordinal = 7;
+  call({0, sequence}, called, [&] {
+    of.is_admitted = true;
+    of.tokens = prompt + generated;
+    of.end = end * block;
+    const bool is_cut = spec_.sliding && of.end > spec_.capacity;
+    of.start = is_cut ? std::max(first * block, of.end - spec_.capacity) : first * block;
+    for (std::uint32_t i = 0; i < hashes.size(); ++i) of.named[i] = hashes[i];
+    for (std::uint32_t i = first; i < end; ++i) {
+      const std::uint32_t id = *find(hashes[i]);
+      hold(sequence, id);
+      emit({0, sequence}, trace::PrefixHit{hashes[i], i * block, (i + 1) * block, id, 0, {}});
+      enter(sequence, i, id);
+    }
+    const std::uint32_t most = peak(of.tokens);
+    const std::uint32_t left = std::min(ceil_div(of.tokens, block) - end, most - (end - first));
+    emit({0, sequence}, trace::Admitted{left, most, 7, {}});
+  });
+  tell_state(sequence, trace::DigestReason::after_edit);
+  step_end();
+  return end * block;
+}
+
+// ---- tiers ----------------------------------------------------------------------------------------------------------
+
+void PagedTrace::signal(SequenceId sequence, std::uint32_t from, std::uint32_t to) {
+  emit({0, sequence}, trace::Signal{++signals_, from, 0, {}});
+  emit({0, sequence}, trace::Wait{signals_, to, 0, {}});
+}
+
+void PagedTrace::swap_out(SequenceId sequence) {
+  Sequence& of = sequences_[sequence];
+  const std::uint64_t bytes = spec_.layers * 2ULL * spec_.block * kRowBytes;
+  trace::Called called{};
+  called.operation = Operation::swap_out;
+  call({0, sequence}, called, [&] {
+    signal(sequence, 0, 1);
+    for (const auto& [index, block] : of.table)
+      emit({0, sequence}, trace::SwapOut{block, trace::Tier::host, bytes, 1, 0, {}});
+    for (LayerIndex layer = 0; layer < spec_.layers; ++layer) {
+      for (Position p = of.start; p < of.end; ++p) of.out_rows[{layer, p}] = rows_.at({layer, slot(sequence, p)});
+    }
+    signal(sequence, 1, 0);
+    of.is_out = true;
+    while (!of.table.empty()) {
+      const std::uint32_t block = of.table.rbegin()->second;
+      of.table.erase(of.table.rbegin()->first);
+      release(sequence, block);
+    }
+  });
+  tell_state(sequence, trace::DigestReason::after_edit);
+  step_end();
+}
+
+void PagedTrace::swap_in(SequenceId sequence) {
+  Sequence& of = sequences_[sequence];
+  const std::uint64_t bytes = spec_.layers * 2ULL * spec_.block * kRowBytes;
+  trace::Called called{};
+  called.operation = Operation::swap_in;
+  call({0, sequence}, called, [&] {
+    for (std::uint32_t i = of.start / spec_.block; i < ceil_div(of.end, spec_.block); ++i)
+      enter(sequence, i, take(sequence));
+    signal(sequence, 0, 1);
+    for (const auto& [index, block] : of.table)
+      emit({0, sequence}, trace::SwapIn{block, trace::Tier::host, bytes, 1, 0, {}});
+    signal(sequence, 1, 0);
+    of.is_out = false;
+    for (const auto& [at, row] : of.out_rows) rows_[{at.first, slot(sequence, at.second)}] = row;
+    of.out_rows.clear();
+  });
+  tell_state(sequence, trace::DigestReason::after_edit);
+  step_end();
+}
+
+// ---- refusals, reports, end -----------------------------------------------------------------------------------------
+
+void PagedTrace::refuse(SequenceId sequence, const trace::Called& called, RefusalCode reason) {
+  const bool is_of_layer = called.operation == Operation::append || called.operation == Operation::window ||
+                           called.operation == Operation::attend;
+  const Subject subject{0, sequence, is_of_layer ? LayerIndex{0} : trace::kNoLayer};
+  step_begin(0, sequence, called.operation);
+  expect({0, sequence}, called.operation, reason);
+  emit(subject, called);
+  trace::Refused refused{};
+  refused.operation = called.operation;
+  refused.reason = reason;
+  refused.held_from = sequences_[sequence].start;
+  refused.held_to = sequences_[sequence].end;
+  emit(subject, refused);
+  trace::RegionMeasured region{};
+  region.operation = called.operation;
+  region.evidence = trace::Evidence::observed;
+  region.outcome = reason;
+  emit(subject, region);
+  tell_state(sequence, trace::DigestReason::after_refusal);
+  step_end();
+}
+
+void PagedTrace::report() {
+  std::uint64_t held = 0;
+  std::uint64_t host = 0;
+  std::uint64_t positions = 0;
+  for (const Block& block : blocks_) held += block.holders.empty() ? 0 : 1;
+  for (const Sequence& of : sequences_) {
+    if (of.is_out)
+      host += ceil_div(of.end, spec_.block) - of.start / spec_.block;
+    else
+      positions += std::uint64_t{of.end - of.start} * spec_.layers;
+  }
+  const auto tell = [&](std::string_view what, std::uint64_t value, trace::Unit unit) {
+    emit({0}, trace::Reported{trace::hash_name(what), value, unit, 0, {}});
+  };
+  tell("used-bytes", held * spec_.block * spec_.layers * 2 * kRowBytes, trace::Unit::bytes);
+  tell("resident-positions", positions, trace::Unit::positions);
+  tell("free-blocks", free_.size(), trace::Unit::blocks);
+  tell("held-blocks", held, trace::Unit::blocks);
+  tell("cached-blocks", cached_.size(), trace::Unit::blocks);
+  tell("host-blocks-used", host, trace::Unit::blocks);
+}
+
+void PagedTrace::finish() {
+  for (SequenceId sequence = 0; sequence < kSequences; ++sequence) {
+    if (sequences_[sequence].end != sequences_[sequence].start) tell_state(sequence, trace::DigestReason::at_end);
+  }
+  report();
+  for (std::uint32_t i = 0; i < 2 * spec_.layers; ++i) {
+    trace::Free freed{};
+    freed.storage = i + 1;
+    freed.bytes = spec_.pool_blocks * spec_.block * kRowBytes;
+    freed.count = 1;
+    freed.scope = trace::ScopeKind::model;
+    freed.origin = trace::Origin::store;
+    emit({0, trace::kNoSequence, static_cast<LayerIndex>(i / 2)}, freed);
+  }
+}
+
+std::vector<std::string> PagedTrace::failing_now() const {
+  PagedTrace copy = *this;
+  copy.finish();
+  return copy.failing();
+}
+
+}  // namespace kvwitness::verify::testing
