@@ -65,9 +65,10 @@ Lawful fork_answer(const Subject& on, SequenceId parent, const trace::Called& ca
   truncate.to = called.to;
   // Under way, a truncate is out of order; then so is the fork.
   const Lawful cut = lawful_answer(on.model, on.index, parent, trace::kNoLayer, truncate);
-  return any_of({{!is_known, RefusalCode::unknown_sequence},
-                 {on.is_under_way(parent) || (is_known && !on.is_fresh(child)), RefusalCode::out_of_order},
-                 {cut.code != RefusalCode::none && cut.code != RefusalCode::out_of_order, cut.code}});
+  return any_of(
+      {{!is_known, RefusalCode::unknown_sequence},
+       {on.is_under_way(parent) || child == parent || (is_known && !on.is_fresh(child)), RefusalCode::out_of_order},
+       {cut.code != RefusalCode::none && cut.code != RefusalCode::out_of_order, cut.code}});
 }
 
 /// Whether a layer that keeps everything has too few rows for the request.

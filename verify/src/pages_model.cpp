@@ -65,6 +65,11 @@ std::uint64_t PagesModel::available(SequenceId sequence) const noexcept {
   return at_hand - std::min(at_hand, others);
 }
 
+bool PagesModel::has_left_shared() const noexcept {
+  return std::any_of(sequences_.begin(), sequences_.end(),
+                     [](const Sequence& of) { return of.is_admitted && of.has_left_shared; });
+}
+
 const PagesModel::Page* PagesModel::find(const Prefix& prefix) const noexcept {
   const auto found = index_.find(prefix.hash);
   if (found == index_.end()) return nullptr;

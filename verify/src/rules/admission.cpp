@@ -20,7 +20,7 @@ constexpr RuleInfo kInfo{
         "An admitted request never lacks a block for the tokens that it announced; it reserves what it may take and no "
         "more; and nobody takes, or is promised, blocks that others have reserved.",
     .formula =
-        "admitted(s), end + n <= prompt + generated, no block that left its table shared => append(n) is not refused "
+        "admitted(s), end + n <= prompt + generated, no block that left a table shared => append(n) is not refused "
         "no-memory; reserved = max(0, min(ceil(E / B) - ceil(T / B), P - entries)), peak = P; blocks needed > free + "
         "cached - reserved by others => the append, admission or swap-in is not done",
     .witness = "an admission, or a call refused for memory",
@@ -39,7 +39,7 @@ class Admission final : public RuleChecker<Admission, kInfo, Reads> {
     const StoreModel* store = moment.model.store(event.store);
     const bool is_append = pages != nullptr && called.operation == Operation::append &&
                            event.sequence < store->created.sequences && event.layer < store->layers.size();
-    if (!is_append || !pages->is_admitted(event.sequence) || pages->has_left_shared(event.sequence)) return;
+    if (!is_append || !pages->is_admitted(event.sequence)) return;
     const Position end = moment.model.layer(event.store, event.sequence, event.layer)->end();
     const bool copies = end % pages->block() != 0 && pages->is_shared(event.sequence, end / pages->block());
     is_promised_ = !copies && std::uint64_t{end} + called.count <= pages->admitted_for(event.sequence);
@@ -55,7 +55,7 @@ class Admission final : public RuleChecker<Admission, kInfo, Reads> {
     if (call == nullptr || pages == nullptr) return;
     if (call->refused && call->refused->reason == RefusalCode::no_memory) {
       meet();
-      if (is_promised_)
+      if (is_promised_ && !pages->has_left_shared())
         violate(event, moment,
                 fmt::format("sequence {} served up to the {} tokens that it was admitted for", call->sequence,
                             pages->admitted_for(call->sequence)),

@@ -133,6 +133,7 @@ class ResidentSet final : public RuleChecker<ResidentSet, kInfo, Reads> {
     const bool says_missing = refused.reason == RefusalCode::future || refused.reason == RefusalCode::evicted;
     const LayerModel* rows = moment.model.layer(event.store, event.sequence, event.layer);
     if (!is_of_range || !says_missing || rows == nullptr || refused.asked_from > refused.asked_to) return;
+    if (moment.model.is_out(event.store, event.sequence)) return;
     meet();
     if (!rows->holds({refused.asked_from, refused.asked_to})) return;
     violate(event, moment,

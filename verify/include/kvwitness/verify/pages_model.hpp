@@ -72,10 +72,9 @@ class PagesModel {
   }
   /// The block of the entry has other holders, or is published: it must not be written.
   [[nodiscard]] bool is_shared(trace::SequenceId sequence, std::uint64_t index) const noexcept;
-  /// A block that left its table had other holders, so that its reservation may fall short.
-  [[nodiscard]] bool has_left_shared(trace::SequenceId sequence) const noexcept {
-    return sequences_[sequence].has_left_shared;
-  }
+  /// A block that left the table of an admitted sequence had other holders. It did not come back to the pool, and what
+  /// the sequence reserves again in its place may be there no more, for it and for others.
+  [[nodiscard]] bool has_left_shared() const noexcept;
   /// Blocks that an append of `count` at `end` takes.
   [[nodiscard]] std::uint64_t needed(trace::SequenceId sequence, trace::Position end,
                                      std::uint32_t count) const noexcept;
