@@ -1,3 +1,4 @@
+#include "code_law.hpp"
 #include "kvwitness/trace/rows.hpp"
 #include "output_rows.hpp"
 #include "rules/calls.hpp"
@@ -64,6 +65,8 @@ class VisibleSet final : public RuleChecker<VisibleSet, kInfo, Reads> {
     const trace::StreamSpec* stream = common_stream(layer->rows, lawful.window);
     if (stream != nullptr && !lawful.sinks.empty() && common_stream(layer->rows, lawful.sinks) != stream) return;
     if (stream == nullptr || layer->declared.rope != 0) return;  // equal keys are no longer equal once rotated
+    // Values no longer name their ordinals once they were codes.
+    if (is_coded(*moment.model.store(row->event.store), row->event.layer)) return;
     const RowsWanted wanted{row->event.store, row->event.sequence, row->event.layer, trace::Plane::v,
                             layer->shape.kv_elements()};
     const auto v = streams_.rows(layer->rows, wanted, lawful.window);
