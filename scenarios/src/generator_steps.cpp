@@ -394,7 +394,9 @@ void StepWriter::refuse_truncate() {
   if (deepest == 0 || dice_->one_in(4)) {
     add_refused(fmt::format(R"({}, "to": {})", call("truncate"), end() + dice_->between(1, 3)), "future");
   } else {
-    const Position to = dice_->one_in(2) ? deepest - 1 : dice_->below(deepest);
+    // Below the deepest rollback to rows in full, one to the end of a group of codes may be legal again.
+    const bool is_last = dice_->one_in(2) || core::is_coded(model_.config());
+    const Position to = is_last ? deepest - 1 : dice_->below(deepest);
     add_refused(fmt::format(R"({}, "to": {})", call("truncate"), to), "evicted");
   }
 }
