@@ -51,6 +51,18 @@ void choose_codes(Dice& dice, core::StoreConfig& config) {
   config.quantise_group = dice.pick({1U, 1U, 2U, 4U});
 }
 
+struct HeadChoice {
+  std::uint32_t q_heads = 2;
+  std::uint32_t kv_heads = 1;
+  std::uint32_t head_dim = 4;
+};
+
+/// Small ones mostly; now and then rows so long that a few of them pass 64 KiB.
+[[nodiscard]] HeadChoice choose_heads(Dice& dice) {
+  if (dice.one_in(16)) return {4, 4, 256};
+  return dice.pick<HeadChoice>({{2, 1, 4}, {2, 1, 4}, {2, 2, 4}, {4, 2, 8}});
+}
+
 [[nodiscard]] core::StoreConfig choose_config(Dice& dice, std::uint64_t capabilities) {
   const auto can = [&](trace::Capability capability) {
     return (capabilities & static_cast<std::uint64_t>(capability)) != 0;
@@ -61,15 +73,16 @@ void choose_codes(Dice& dice, core::StoreConfig& config) {
   // Rotated keys cost the rules that make rows again from their streams, so they come up now and then.
   const bool rotates = can(trace::Capability::renumbers) && dice.one_in(3);
   const std::uint32_t layers = dice.between(1, 3);
+  const HeadChoice heads = choose_heads(dice);
   for (std::uint32_t i = 0; i < layers; ++i) {
     core::LayerGeometry layer;
     layer.sliding = can(trace::Capability::sliding) && (all_slide || !dice.one_in(4));
     const LayerChoice choice = choose_layer(dice, layer.sliding);
     layer.window = {choice.window, choice.window != kUnlimited};
     layer.capacity = choice.capacity;
-    layer.kv_heads = 1;
-    layer.q_heads = 2;
-    layer.head_dim = 4;
+    layer.kv_heads = heads.kv_heads;
+    layer.q_heads = heads.q_heads;
+    layer.head_dim = heads.head_dim;
     if (rotates && !dice.one_in(4)) layer.rope.emplace();
     config.layers.push_back(layer);
   }
@@ -122,6 +135,38 @@ template <class Text>
                      codes_text(config));
 }
 
+/// A flat store that never has to drop a row: what the store under test tells must be what it tells, bit for bit.
+[[nodiscard]] std::string reference_text(const core::StoreConfig& config, std::uint32_t rows) {
+  const auto window = [](const core::LayerGeometry& layer) {
+    const trace::WindowSize keys = core::effective_window(layer);
+    return keys.limited ? std::to_string(keys.keys) : std::string("null");
+  };
+  return fmt::format(R"({{"kind": "flat", "window": {}, "capacity": {}, "sequences": {}}})", per_layer(config, window),
+                     std::max(rows, 1U), config.sequences);
+}
+
+/// Rows that a flat store holds as well, in the same form, and under the same positions.
+[[nodiscard]] bool can_have_reference(std::uint64_t capabilities) noexcept {
+  using enum trace::Capability;
+  for (const trace::Capability lacking : {middle_evict, renumbers, quantised, sinks, donors, attend}) {
+    if ((capabilities & static_cast<std::uint64_t>(lacking)) != 0) return false;
+  }
+  return true;
+}
+
+/// Claims beyond the standing rules, as members of the script.
+[[nodiscard]] std::string claims_text(bool has_pair, bool is_thrifty) {
+  std::string text;
+  if (has_pair)
+    text +=
+        ",\n  \"expect\": [{\"rule\": \"same-output\", \"left\": \"sut.out\", \"right\": \"ref.out\", \"by\": "
+        "\"bits\"}]";
+  if (is_thrifty)
+    text +=
+        ",\n  \"budgets\": {\"allocations_per_token\": 0, \"adapters_per_token\": 0, \"copied_bytes_per_token\": 0}";
+  return text;
+}
+
 [[nodiscard]] std::string script_name(std::uint64_t seed, const GeneratorOptions& options) {
   return fmt::format("generated/{}-{:016x}", options.with_refusals ? "refusals" : "legal", seed);
 }
@@ -132,18 +177,25 @@ std::string random_script(std::uint64_t seed, const GeneratorOptions& options) {
   Dice dice(seed);
   const core::StoreConfig config = choose_config(dice, options.capabilities);
   const std::string stream = stream_text(dice);
-  const std::vector<std::string> steps = random_steps(dice, config, options);
+  const bool is_zero_copy = (options.capabilities & static_cast<std::uint64_t>(trace::Capability::zero_copy)) != 0;
+  const bool is_thrifty = is_zero_copy && dice.one_in(4);
+  const StepSetting setting{can_have_reference(options.capabilities) && dice.one_in(4), !is_thrifty};
+  const RandomSteps steps = random_steps(dice, config, options, setting);
+  const std::string reference =
+      setting.has_reference ? fmt::format(",\n    \"ref\": {}", reference_text(config, steps.rows_max)) : "";
+  const core::LayerGeometry& shape = config.layers.front();
   return fmt::format(
       "// Random, from seed {:#x}: every call is {}.\n"
       "{{\n"
       "  \"version\": 1, \"id\": \"{}\", \"seed\": \"{:#x}\",\n"
-      "  \"model\": {{\"layers\": {}, \"q_heads\": 2, \"kv_heads\": 1, \"head_dim\": {}}},\n"
-      "  \"stores\": {{\"sut\": {}}},\n"
+      "  \"model\": {{\"layers\": {}, \"q_heads\": {}, \"kv_heads\": {}, \"head_dim\": {}}},\n"
+      "  \"stores\": {{\"sut\": {}{}}},\n"
       "  \"stream\": {},\n"
-      "  \"steps\": [\n    {}\n  ]\n"
+      "  \"steps\": [\n    {}\n  ]{}\n"
       "}}\n",
       seed, options.with_refusals ? "legal, or says how it is refused" : "legal", script_name(seed, options), seed,
-      config.layers.size(), config.layers.front().head_dim, store_text(config), stream, fmt::join(steps, ",\n    "));
+      config.layers.size(), shape.q_heads, shape.kv_heads, shape.head_dim, store_text(config), reference, stream,
+      fmt::join(steps.texts, ",\n    "), claims_text(setting.has_reference && steps.has_outputs, is_thrifty));
 }
 
 Case random_case(std::uint64_t seed, const GeneratorOptions& options) {

@@ -38,22 +38,24 @@ struct ScriptFile {
 /// is left out.
 class StepWriter {
  public:
-  StepWriter(Dice& dice, const core::StoreConfig& config, const GeneratorOptions& options)
-      : dice_(&dice), options_(options), model_(config, survivors()) {
+  StepWriter(Dice& dice, const core::StoreConfig& config, const GeneratorOptions& options, const StepSetting& setting)
+      : dice_(&dice), options_(options), setting_(setting), model_(config, survivors()) {
     for (const Kind& kind : kinds()) {
-      if (can(kind) && (kind.always || !dice.one_in(3))) swarm_.push_back(&kind);
+      const bool fits = can(kind) && (!setting.has_reference || suits_reference(kind));
+      if (fits && (kind.always || !dice.one_in(3))) swarm_.push_back(&kind);
     }
   }
 
-  std::vector<std::string> write() {
+  RandomSteps write() {
     for (std::uint32_t i = 0; i < options_.steps; ++i) {
       id_ = dice_->below(model_.config().sequences);
       const Kind& kind = *swarm_[dice_->below(static_cast<std::uint32_t>(swarm_.size()))];
       (this->*kind.write)();
+      for (SequenceId id = 0; id < model_.config().sequences; ++id) rows_max_ = std::max(rows_max_, model_.end(id));
     }
     // A script may have drawn nothing that was possible.
     if (steps_.empty()) add(R"("op": "mark", "label": "nothing")");
-    return std::move(steps_);
+    return {std::move(steps_), rows_max_, has_outputs_};
   }
 
  private:
@@ -72,6 +74,12 @@ class StepWriter {
     const bool evicts = kind.needs == Capability::front_evict && can(Capability::middle_evict);
     return (!kind.refused || options_.with_refusals) && (!kind.needs || can(*kind.needs) || evicts);
   }
+  /// A flat store can be asked the same, or need not be.
+  [[nodiscard]] static bool suits_reference(const Kind& kind) noexcept {
+    constexpr Capability kOfFlat[] = {Capability::truncate, Capability::front_evict, Capability::clear,
+                                      Capability::held_views};
+    return !kind.needs || std::ranges::find(kOfFlat, *kind.needs) != std::end(kOfFlat);
+  }
   /// Layers that slide have no way to be renumbered.
   [[nodiscard]] bool renumbers() const noexcept {
     return can(Capability::renumbers) && can(Capability::middle_evict) && !can(Capability::sliding);
@@ -85,8 +93,19 @@ class StepWriter {
   void add_refused(const std::string& members, std::string_view code) {
     add(fmt::format(R"({}, "expect": {{"refused": "{}"}})", members, code));
   }
-  /// `op`, and the sequence it is about.
-  [[nodiscard]] std::string call(std::string_view op) const { return fmt::format(R"("op": "{}", "seq": {})", op, id_); }
+  [[nodiscard]] const char* on_sut() const noexcept { return setting_.has_reference ? R"(, "on": "sut")" : ""; }
+  /// `op`, and the sequence it is about: of every store, or of the store under test alone.
+  [[nodiscard]] std::string call_all(std::string_view op) const {
+    return fmt::format(R"("op": "{}", "seq": {})", op, id_);
+  }
+  [[nodiscard]] std::string call(std::string_view op) const {
+    return fmt::format(R"("op": "{}"{}, "seq": {})", op, on_sut(), id_);
+  }
+  /// Of a step that tells outputs.
+  [[nodiscard]] std::string_view any_path() noexcept {
+    has_outputs_ = true;
+    return setting_.gathers && dice_->one_in(4) ? "gather" : "pair";
+  }
 
   [[nodiscard]] Position end() const noexcept { return model_.end(id_); }
   [[nodiscard]] LayerIndex any_layer() noexcept {
@@ -151,6 +170,7 @@ class StepWriter {
 
   Dice* dice_;
   GeneratorOptions options_;
+  StepSetting setting_;
   ListModel model_;
   std::vector<const Kind*> swarm_;
   std::vector<std::string> steps_;
@@ -158,6 +178,8 @@ class StepWriter {
   std::vector<ScriptFile> files_;
   SequenceId id_ = 0;
   std::uint32_t labels_ = 0;
+  std::uint32_t rows_max_ = 0;
+  bool has_outputs_ = false;
   std::uint32_t saves_ = 0;
 };
 
@@ -198,7 +220,7 @@ void StepWriter::append() {
   const std::uint32_t most = model_.longest_append(id_);
   if (most == 0) return;
   const std::uint32_t count = biting_count(most);
-  add(fmt::format(R"({}, "count": {}, "chunk": {})", call("append"), count, count));
+  add(fmt::format(R"({}, "count": {}, "chunk": {})", call_all("append"), count, count));
   model_.append_all(id_, count);
 }
 
@@ -206,7 +228,7 @@ void StepWriter::append_in_chunks() {
   const std::uint32_t room = model_.room(id_);
   if (room == 0) return;
   const std::uint32_t count = biting_count(std::min(room, 40U));
-  add(fmt::format(R"({}, "count": {})", call("append"), count));
+  add(fmt::format(R"({}, "count": {})", call_all("append"), count));
   model_.append_all(id_, count);
 }
 
@@ -214,8 +236,8 @@ void StepWriter::prefill() {
   const std::uint32_t most = model_.longest_append(id_);
   if (most == 0) return;
   const std::uint32_t count = biting_count(most);
-  const std::string_view path = dice_->one_in(4) ? "gather" : "pair";
-  add(fmt::format(R"({}, "count": {}, "chunk": {}, "path": "{}")", call("prefill"), count, count, path));
+  const std::string_view path = any_path();
+  add(fmt::format(R"({}, "count": {}, "chunk": {}, "path": "{}")", call_all("prefill"), count, count, path));
   model_.append_all(id_, count);
 }
 
@@ -223,8 +245,8 @@ void StepWriter::decode() {
   const std::uint32_t room = model_.room(id_);
   if (room == 0) return;
   const std::uint32_t count = biting_count(std::min(room, 20U));
-  const std::string_view path = dice_->one_in(4) ? "gather" : "pair";
-  add(fmt::format(R"({}, "count": {}, "path": "{}")", call("decode"), count, path));
+  const std::string_view path = any_path();
+  add(fmt::format(R"({}, "count": {}, "path": "{}")", call_all("decode"), count, path));
   model_.append_all(id_, count);
 }
 
@@ -233,7 +255,7 @@ void StepWriter::layer_by_layer() {
   if (most == 0) return;
   const std::uint32_t count = biting_count(most);
   for (LayerIndex layer = 0; layer < model_.config().layers.size(); ++layer) {
-    add(fmt::format(R"({}, "layer": {}, "count": {})", call("append"), layer, count));
+    add(fmt::format(R"({}, "layer": {}, "count": {})", call_all("append"), layer, count));
     model_.append(id_, layer, count);
     if (dice_->one_in(3)) window();
   }
@@ -256,7 +278,8 @@ void StepWriter::attend() {
   const std::uint32_t count = dice_->between(1, std::min(end(), 3U));
   const Position first = end() - count - (dice_->one_in(3) ? dice_->below(end() - count + 1) : 0);
   if (!serves_queries(first, count)) return;
-  add(fmt::format(R"({}, "from": {}, "count": {})", call("attend"), first, count));
+  has_outputs_ = true;
+  add(fmt::format(R"({}, "from": {}, "count": {})", call_all("attend"), first, count));
 }
 
 void StepWriter::hold() {
@@ -284,7 +307,8 @@ void StepWriter::attend_held() {
   const HeldWindow* window = any_held(false);
   if (window == nullptr) return;
   id_ = window->view.sequence;
-  add(fmt::format(R"({}, "layer": {}, "using": "{}")", call("attend"), window->view.layer, window->label));
+  add(fmt::format(R"({}, "layer": {}, "using": "{}", "as": "held")", call("attend"), window->view.layer,
+                  window->label));
 }
 
 void StepWriter::release() {
@@ -298,7 +322,7 @@ void StepWriter::release() {
 void StepWriter::truncate() {
   const Position deepest = model_.deepest_truncate(id_);
   const Position to = dice_->one_in(2) ? deepest : deepest + dice_->below(end() - deepest + 1);
-  add(fmt::format(R"({}, "to": {})", call("truncate"), to));
+  add(fmt::format(R"({}, "to": {})", call_all("truncate"), to));
   model_.truncate(id_, to);
 }
 
@@ -306,14 +330,14 @@ void StepWriter::evict() {
   const Position lowest = model_.lowest_start(id_);
   if (renumbers() && !dice_->one_in(4)) return evict_middle();
   const Position to = dice_->one_in(4) ? end() : lowest + dice_->below(std::min(end() - lowest, 5U) + 1);
-  add(fmt::format(R"({}, "to": {})", call("evict"), to));
+  add(fmt::format(R"({}, "to": {})", call_all("evict"), to));
   model_.evict(id_, {0, to});
 }
 
 void StepWriter::evict_middle() {
   const Position from = dice_->below(end() + 1);
   const Position to = dice_->one_in(4) ? end() : from + dice_->below(std::min(end() - from, 5U) + 1);
-  add(fmt::format(R"({}, "from": {}, "to": {})", call("evict"), from, to));
+  add(fmt::format(R"({}, "from": {}, "to": {})", call_all("evict"), from, to));
   model_.evict(id_, {from, to});
 }
 
@@ -323,14 +347,14 @@ void StepWriter::trim() {
   Position to = end();
   for (LayerIndex layer = 0; layer < model_.config().layers.size(); ++layer)
     to = std::min(to, model_.keys_of(id_, layer, end() - 1, 1).from);
-  add(call("trim"));
+  add(call_all("trim"));
   model_.evict(id_, {0, to});
 }
 
 /// Only when more is held than the widest window and the slack, and never while a layer sees everything.
 void StepWriter::trim_with_slack() {
   const std::uint32_t slack = dice_->pick({0U, 1U, 4U});
-  add(fmt::format(R"({}, "slack": {})", call("trim"), slack));
+  add(fmt::format(R"({}, "slack": {})", call_all("trim"), slack));
   std::uint32_t widest = 0;
   for (const core::LayerGeometry& layer : model_.config().layers) {
     if (!layer.window.limited && !layer.sliding) return;
@@ -341,7 +365,7 @@ void StepWriter::trim_with_slack() {
 }
 
 void StepWriter::clear() {
-  add(call("clear"));
+  add(call_all("clear"));
   model_.clear(id_);
 }
 
@@ -417,7 +441,7 @@ void StepWriter::refuse_sequence() {
   const std::string_view call_text = dice_->pick<std::string_view>(
       {R"("op": "append")", R"("op": "decode")", R"("op": "clear")", R"("op": "truncate", "to": 0)",
        R"("op": "window", "from": 0, "to": 0)", R"("op": "read", "from": 0, "to": 1)"});
-  add_refused(fmt::format(R"({}, "seq": {})", call_text, unknown), "unknown-sequence");
+  add_refused(fmt::format(R"({}{}, "seq": {})", call_text, on_sut(), unknown), "unknown-sequence");
 }
 
 void StepWriter::refuse_layer() {
@@ -425,10 +449,11 @@ void StepWriter::refuse_layer() {
   if (layers == 1 || model_.longest_append(id_) == 0) return;
   const std::uint32_t early = dice_->between(1, layers - 1);
   add_refused(fmt::format(R"({}, "layer": {})", call("append"), early), "out-of-order");
-  add(fmt::format(R"({}, "layer": 0)", call("append")));
+  add(fmt::format(R"({}, "layer": 0)", call_all("append")));
   add_refused(fmt::format(R"({}, "layer": 0)", call("append")), "out-of-order");
   if (can(Capability::truncate)) add_refused(fmt::format(R"({}, "to": 0)", call("truncate")), "out-of-order");
-  for (std::uint32_t layer = 1; layer < layers; ++layer) add(fmt::format(R"({}, "layer": {})", call("append"), layer));
+  for (std::uint32_t layer = 1; layer < layers; ++layer)
+    add(fmt::format(R"({}, "layer": {})", call_all("append"), layer));
   model_.append_all(id_, 1);
 }
 
@@ -449,8 +474,9 @@ void StepWriter::refuse_stale() {
 
 }  // namespace
 
-std::vector<std::string> random_steps(Dice& dice, const core::StoreConfig& config, const GeneratorOptions& options) {
-  return StepWriter(dice, config, options).write();
+RandomSteps random_steps(Dice& dice, const core::StoreConfig& config, const GeneratorOptions& options,
+                         const StepSetting& setting) {
+  return StepWriter(dice, config, options, setting).write();
 }
 
 }  // namespace kvwitness::scenarios

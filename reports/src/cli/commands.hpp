@@ -14,5 +14,6 @@ void add_convert(CLI::App& app, int& exit_code);
 void add_explain(CLI::App& app, int& exit_code);
 void add_mutants(CLI::App& app, int& exit_code);
 void add_plan(CLI::App& app, int& exit_code);
+void add_search(CLI::App& app, int& exit_code);
 
 }  // namespace kvwitness::cli

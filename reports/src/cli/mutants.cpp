@@ -1,16 +1,11 @@
 #include "kvwitness/reports/matrix.hpp"
-#include "kvwitness/reports/text.hpp"
-#include "kvwitness/trace/error.hpp"
 
 #include "commands.hpp"
 #include "output.hpp"
-#include "reports_option.hpp"
 #include "selection_options.hpp"
+#include "table_outputs.hpp"
 
 #include <memory>
-#include <utility>
-
-#include <unistd.h>
 
 namespace kvwitness::cli {
 namespace {
@@ -32,26 +27,8 @@ Examples:
   kvwitness mutants --report json=matrix.json        for programs
   kvwitness explain ring-wrap-index                  what a class of faults is about)";
 
-using Outputs = std::vector<std::pair<std::string, std::unique_ptr<Output>>>;
-
-Outputs open_outputs(const std::vector<std::string>& wanted) {
-  Outputs outputs;
-  bool standard = false;
-  for (const std::string& one : wanted) {
-    const auto [format, file] = name_and_value(one, "--report");
-    if (format != "text" && format != "json") {
-      throw trace::Error("unknown report format '" + format + "' of mutants; there are text and json");
-    }
-    if (file == "-" && standard) throw trace::Error("only one report can go to standard output");
-    standard = standard || file == "-";
-    outputs.emplace_back(format, std::make_unique<Output>(file));
-  }
-  if (!standard) outputs.emplace_back("text", std::make_unique<Output>("-"));
-  return outputs;
-}
-
 int run_matrix(const MutantOptions& options) {
-  Outputs outputs = open_outputs(options.reports);
+  Outputs outputs = open_outputs(options.reports, "mutants");
   reports::MatrixOptions matrix_options;
   matrix_options.suite = suite_options(options.selection);
   matrix_options.suite.progress = progress_line();
@@ -59,7 +36,7 @@ int run_matrix(const MutantOptions& options) {
   const reports::MutantMatrix matrix = reports::run_mutants(selected_paths(options.selection), matrix_options);
   clear_progress_line();
   for (auto& [format, output] : outputs) {
-    const bool color = output->is_standard() && reports::want_color(STDOUT_FILENO);
+    const bool color = is_colored(*output);
     format == "json" ? reports::write_matrix_json(matrix, output->stream())
                      : reports::write_matrix_text(matrix, output->stream(), color);
     output->close();
@@ -75,11 +52,7 @@ void add_mutants(CLI::App& app, int& exit_code) {
       *app.add_subcommand("mutants", "Judge the judge: run seeded faults, print the matrix rule x mutant");
   add_selection_options(command, options->selection);
   command.add_option("--mutant", options->mutants, "Only mutants whose name this glob matches");
-  command
-      .add_option("--report", options->reports, "text=FILE or json=FILE; FILE - is standard output. May be repeated")
-      ->type_name("FORMAT=FILE")
-      ->take_all()
-      ->expected(1);
+  add_table_option(command, options->reports);
   command.footer(kFooter);
   command.callback([options, &exit_code] { exit_code = run_matrix(*options); });
 }

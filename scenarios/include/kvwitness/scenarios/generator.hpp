@@ -16,9 +16,10 @@ struct GeneratorOptions {
   std::uint32_t steps = 24;  ///< operations of the script, about
 };
 
-/// The text of a script with one store, "sut" of kind "@sut". A function of its arguments alone. Which operations occur
+/// The text of a script whose store "sut" is of kind "@sut". A function of its arguments alone. Which operations occur
 /// is drawn per script (swarm testing: Groce et al., ISSTA 2012), so that rare mixtures come up; sizes are drawn around
-/// windows and capacities. What is legal is decided by a list model of its own.
+/// windows and capacities. What is legal is decided by a list model of its own. Some scripts ask for more than the
+/// standing rules: the outputs of a flat store "ref" that is fed the same, or that no decode step allocates or copies.
 [[nodiscard]] std::string random_script(std::uint64_t seed, const GeneratorOptions& options);
 
 /// The case of `random_script`. Its file is named after the seed and does not exist.

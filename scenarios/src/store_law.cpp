@@ -1,0 +1,256 @@
+#include "store_law.hpp"
+
+#include "stage_needs.hpp"
+
+#include <algorithm>
+#include <utility>
+
+namespace kvwitness::scenarios {
+namespace {
+
+using trace::Capability;
+using trace::LayerIndex;
+using trace::Operation;
+using trace::Position;
+using trace::Range;
+using trace::RefusalCode;
+using trace::SequenceId;
+
+ListSurvivors survivors_of(std::uint64_t capabilities) noexcept {
+  const auto can = [&](Capability capability) { return (capabilities & static_cast<std::uint64_t>(capability)) != 0; };
+  if (can(Capability::ring) || can(Capability::paged)) return ListSurvivors::stay;
+  const bool renumbers = can(Capability::renumbers) && can(Capability::middle_evict) && !can(Capability::sliding);
+  return renumbers ? ListSurvivors::renumbered : ListSurvivors::move;
+}
+
+}  // namespace
+
+StoreLaw::StoreLaw(core::StoreConfig config, std::uint64_t capabilities)
+    : capabilities_(capabilities), model_(std::move(config), survivors_of(capabilities)) {}
+
+std::optional<RefusalCode> StoreLaw::answer(const Step& step, SequenceId id) {
+  if (id >= model_.config().sequences) {
+    const bool makes_no_call = step.operation == Operation::release || step.operation == Operation::trim ||
+                               step.operation == Operation::attend || !step.span.empty();
+    return makes_no_call ? std::nullopt : std::optional(RefusalCode::unknown_sequence);
+  }
+  switch (step.operation) {
+    case Operation::append:
+    case Operation::prefill:
+    case Operation::decode: return append(step, id);
+    case Operation::window:
+    case Operation::read: return window(step, id);
+    case Operation::attend: return attend(step, id);
+    case Operation::release: return release(step, id);
+    case Operation::truncate: return truncate(step, id);
+    case Operation::evict:
+      if (!step.span.empty()) return std::nullopt;
+      return evict(id, {step.from.value_or(0), step.to.value_or(0)});
+    case Operation::trim: return trim(step, id);
+    case Operation::clear: return clear(id);
+    // Only what no legal call can bring to light is overwritten.
+    case Operation::poison: return can(Capability::zero_copy) ? RefusalCode::none : RefusalCode::unsupported;
+    case Operation::save: return save(step, id);
+    case Operation::restore: return restore(step, id);
+    default: return std::nullopt;
+  }
+}
+
+/// Every layer in turn, or the one that the step names; an answer only where all answer the same.
+template <class F>
+StoreLaw::Answer StoreLaw::of_each_layer(const Step& step, F&& ask) {
+  if (step.layer) return *step.layer < layers() ? ask(*step.layer) : RefusalCode::out_of_order;
+  const Answer first = ask(LayerIndex{0});
+  bool is_one = true;
+  for (LayerIndex layer = 1; layer < layers(); ++layer) is_one = ask(layer) == first && is_one;
+  return is_one ? first : std::nullopt;
+}
+
+// ---- rows
+
+/// 0 between tokens. A layer that reads another's rows is as far as that one.
+LayerIndex StoreLaw::due_layer(SequenceId id) const noexcept {
+  for (LayerIndex layer = 1; layer < layers(); ++layer) {
+    if (model_.layer(id, layer).end() != model_.end(id)) return layer;
+  }
+  return 0;
+}
+
+StoreLaw::Answer StoreLaw::append(const Step& step, SequenceId id) {
+  if (step.layer) {
+    if (*step.layer >= layers()) return RefusalCode::out_of_order;
+    return append_layer(id, *step.layer, step.count);
+  }
+  if (due_layer(id) != 0) return RefusalCode::out_of_order;
+  if (expects_refusal(step)) {
+    // One append to the first layer; what the others would say is never asked.
+    return step.count > model_.longest_append(id, 0) ? RefusalCode::full : Answer(RefusalCode::none);
+  }
+  return append_chunks(step, id);
+}
+
+StoreLaw::Answer StoreLaw::append_layer(SequenceId id, LayerIndex layer, std::uint32_t count) {
+  if (model_.config().layers[layer].donor) return RefusalCode::unsupported;
+  if (model_.config().layers[layer].donor) return RefusalCode::unsupported;
+  const LayerIndex due = due_layer(id);
+  const bool is_due = layer == due && (due == 0 || count == model_.end(id) - model_.layer(id, layer).end());
+  const bool fits = count <= model_.longest_append(id, layer);
+  if (!is_due) return fits ? Answer(RefusalCode::out_of_order) : std::nullopt;
+  if (!fits) return RefusalCode::full;
+  model_.append(id, layer, count);
+  return RefusalCode::none;
+}
+
+StoreLaw::Answer StoreLaw::append_chunks(const Step& step, SequenceId id) {
+  for (std::uint32_t left = step.count; left != 0;) {
+    const std::uint32_t served = model_.longest_append(id);
+    std::uint32_t rows = step.operation == Operation::decode ? 1 : std::min(left, rows_at_once(step));
+    if (step.chunk == 0) rows = std::min(rows, std::max(served, 1U));
+    if (rows > served) return RefusalCode::full;
+    const Position first = model_.end(id);
+    model_.append_all(id, rows);
+    if (step.operation != Operation::append && !serves_queries(id, first, rows)) return std::nullopt;
+    left -= rows;
+  }
+  return RefusalCode::none;
+}
+
+// ---- windows
+
+bool StoreLaw::serves_queries(SequenceId id, Position first, std::uint32_t count) const noexcept {
+  for (LayerIndex layer = 0; layer < layers(); ++layer) {
+    if (!model_.holds(id, layer, model_.keys_of(id, layer, first, count))) return false;
+  }
+  return true;
+}
+
+Range StoreLaw::newest_window(SequenceId id, LayerIndex layer) const noexcept {
+  const Position end = model_.layer(id, layer).end();
+  if (end == 0) return {};
+  const Range keys = model_.keys_of(id, layer, end - 1, 1);
+  return {std::min(keys.from, keys.to), keys.to};
+}
+
+StoreLaw::Answer StoreLaw::range(SequenceId id, LayerIndex layer, Range asked) const {
+  const ListLayer& rows = model_.layer(id, layer);
+  if (asked.from > asked.to) return RefusalCode::out_of_order;
+  if (model_.holds(id, layer, asked)) return RefusalCode::none;
+  const bool is_future = asked.to > rows.end();
+  if (asked.from >= rows.start) return RefusalCode::future;
+  return is_future ? std::nullopt : Answer(RefusalCode::evicted);
+}
+
+StoreLaw::Answer StoreLaw::window(const Step& step, SequenceId id) {
+  return of_each_layer(step, [&](LayerIndex layer) -> Answer {
+    const Range newest = newest_window(id, layer);
+    const Range asked{step.from.value_or(newest.from), step.to.value_or(newest.to)};
+    const Answer law = range(id, layer, asked);
+    if (step.operation == Operation::read || step.as.empty() || law != RefusalCode::none) return law;
+    if (!can(Capability::held_views)) return std::nullopt;
+    std::erase_if(held_, [&](const Held& held) {
+      return held.label == step.as && held.view.sequence == id && held.view.layer == layer;
+    });
+    held_.push_back({step.as, model_.open(id, layer, asked)});
+    return law;
+  });
+}
+
+StoreLaw::Answer StoreLaw::attend(const Step& step, SequenceId id) {
+  return of_each_layer(step, [&](LayerIndex layer) -> Answer {
+    if (!step.use.empty()) return attend_held(step, id, layer);
+    const Position end = model_.layer(id, layer).end();
+    const Position first = step.from.value_or(end > step.count ? end - step.count : 0);
+    const bool is_held = model_.holds(id, layer, model_.keys_of(id, layer, first, step.count));
+    // Where the window is refused, attention is not asked for.
+    return is_held ? Answer(RefusalCode::none) : std::nullopt;
+  });
+}
+
+StoreLaw::Answer StoreLaw::attend_held(const Step& step, SequenceId id, LayerIndex layer) const {
+  const auto found = std::ranges::find_if(held_, [&](const Held& held) {
+    return held.label == step.use && held.view.sequence == id && held.view.layer == layer;
+  });
+  if (found == held_.end()) return std::nullopt;
+  if (model_.is_stale(found->view)) return RefusalCode::stale;
+  const Range view = found->view.range;
+  const Position first = step.from.value_or(view.to > step.count ? view.to - step.count : 0);
+  const Range keys = model_.keys_of(id, layer, first, step.count);
+  return view.from <= keys.from && keys.to <= view.to ? Answer(RefusalCode::none) : std::nullopt;
+}
+
+StoreLaw::Answer StoreLaw::release(const Step& step, SequenceId id) {
+  const std::size_t released =
+      std::erase_if(held_, [&](const Held& held) { return held.label == step.use && held.view.sequence == id; });
+  return released != 0 ? Answer(RefusalCode::none) : std::nullopt;
+}
+
+// ---- edits
+
+StoreLaw::Answer StoreLaw::truncate(const Step& step, SequenceId id) {
+  const Position to = step.to.value_or(0);
+  if (!can(Capability::truncate)) return RefusalCode::unsupported;
+  if (due_layer(id) != 0) return RefusalCode::out_of_order;
+  if (to > model_.end(id)) return RefusalCode::future;
+  if (to < model_.deepest_truncate(id)) return RefusalCode::evicted;
+  model_.truncate(id, to);
+  return RefusalCode::none;
+}
+
+StoreLaw::Answer StoreLaw::evict(SequenceId id, Range asked) {
+  const bool any_range = can(Capability::middle_evict);
+  if (!any_range && !can(Capability::front_evict)) return RefusalCode::unsupported;
+  if (due_layer(id) != 0 || asked.from > asked.to) return RefusalCode::out_of_order;
+  const bool is_middle = !asked.empty() && asked.from > model_.lowest_start(id);
+  if (asked.to > model_.end(id)) return is_middle && !any_range ? std::nullopt : Answer(RefusalCode::future);
+  if (is_middle && !any_range) return RefusalCode::unsupported;
+  model_.evict(id, asked);
+  return RefusalCode::none;
+}
+
+Range StoreLaw::beyond_slack(SequenceId id, std::uint32_t slack) const noexcept {
+  std::uint32_t widest = 0;
+  for (const core::LayerGeometry& layer : model_.config().layers) {
+    const trace::WindowSize window = core::effective_window(layer);
+    if (!window.limited) return {};
+    widest = std::max(widest, window.keys);
+  }
+  const Position from = model_.sequence(id).evicted_to;
+  const bool is_due = model_.end(id) - from > std::uint64_t{widest} + slack;
+  return is_due ? Range{from, model_.end(id) - widest} : Range{};
+}
+
+StoreLaw::Answer StoreLaw::trim(const Step& step, SequenceId id) {
+  if (step.slack) {
+    const Range beyond = beyond_slack(id, *step.slack);
+    return beyond.empty() ? Answer(RefusalCode::none) : evict(id, beyond);
+  }
+  Position to = trace::kNoPosition;
+  for (LayerIndex layer = 0; layer < layers(); ++layer) to = std::min(to, newest_window(id, layer).from);
+  return evict(id, {0, to});
+}
+
+StoreLaw::Answer StoreLaw::clear(SequenceId id) {
+  if (!can(Capability::clear)) return RefusalCode::unsupported;
+  model_.clear(id);
+  return RefusalCode::none;
+}
+
+StoreLaw::Answer StoreLaw::save(const Step& step, SequenceId id) {
+  if (!can(Capability::save)) return RefusalCode::unsupported;
+  if (due_layer(id) != 0) return RefusalCode::out_of_order;
+  files_.insert_or_assign(step.as, model_.sequence(id));
+  return RefusalCode::none;
+}
+
+/// Of files that the store saved itself, which fit by their shape.
+StoreLaw::Answer StoreLaw::restore(const Step& step, SequenceId id) {
+  if (!can(Capability::save)) return RefusalCode::unsupported;
+  const auto file = files_.find(step.saved_as);
+  if (file == files_.end() || !step.saved_by.empty()) return std::nullopt;
+  if (step.damage != Damage::none) return due_layer(id) == 0 ? Answer(RefusalCode::corrupt) : std::nullopt;
+  if (due_layer(id) != 0) return RefusalCode::out_of_order;
+  model_.restore(id, file->second);
+  return RefusalCode::none;
+}
+
+}  // namespace kvwitness::scenarios
