@@ -366,9 +366,9 @@ Outcome<Done> TracedStore::edit(Call& call, F&& body, T&& tell) {
   tell_declared(call, edited->declared);
   const std::uint32_t moved = tell_moves(sequence, edited->moved);
   tell_rotations(sequence, edited->rotated);
+  tell_blocks(sequence, edited->blocks);
   tell(*edited, moved);
   end(call, RefusalCode::none);
-  tell_blocks(sequence, edited->blocks);
   digest_state(sequence, trace::DigestReason::after_edit);
   return Done{};
 }

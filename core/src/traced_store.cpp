@@ -99,8 +99,8 @@ void TracedStore::reserve_rooms() {
   }
   visited_.resize(options_.queries_max);
   accepted_.resize(layers * config().sequences);
-  edits_.resize(config().sequences);
   accepted_before_.resize(accepted_.size());
+  edits_.resize(config().sequences);
   moved_.resize(layers);
   state_k_.resize(k_row * kRowsAtOnce);
   state_v_.resize(v_row * kRowsAtOnce);
@@ -128,6 +128,7 @@ void TracedStore::declare_store() {
     declared.sinks = geometry.sinks;
     const trace::KeyRotation rotation = geometry.by_rank ? trace::KeyRotation::ranks : trace::KeyRotation::positions;
     declared.rope = geometry.rope ? static_cast<std::uint32_t>(rotation) : 0;
+    declared.block = store_->paging() != nullptr ? config().block : 0;
     bus_->emit({index_, trace::kNoSequence, layer}, declared);
   }
   for (LayerIndex layer = 0; layer < layers; ++layer) {
@@ -200,10 +201,10 @@ void TracedStore::digest_state(SequenceId sequence, trace::DigestReason reason, 
 void TracedStore::digest_layer(SequenceId sequence, LayerIndex layer, Extent held, trace::DigestReason reason,
                                std::uint32_t step) {
   trace::StateDigest told{};
+  if (is_out(sequence)) held.window_start = held.end;
   if (!digest_rows(sequence, layer, held, told)) told.k_digest = told.v_digest = 0;
   told.from = held.window_start;
   told.to = held.end;
-  if (is_out(sequence)) held.window_start = held.end;
   told.reason = reason;
   told.step = step;
   bus_->emit({index_, sequence, layer}, told);

@@ -71,14 +71,14 @@ struct StoreConfig {
   /// Of stores that size their layers (layered_store.hpp): slots that a windowed layer has beyond its window, of the
   /// `capacity` that the longest sequence needs. Absent: capacities are taken as they are.
   std::optional<std::uint32_t> slack{};
-};
-
-/// Throws trace::Error naming the field ("layers[1].kv_heads: 3 does not divide q_heads 4") where a field is out of
 
   // Of paged stores; 0: the store's own choice (paged_store.hpp).
   std::uint32_t block = 0;        ///< rows of a block
   std::uint32_t pool_blocks = 0;  ///< blocks that all sequences share
   std::uint32_t host_blocks = 0;  ///< blocks' worth of rows that can be swapped out; 0: none
+};
+
+/// Throws trace::Error naming the field ("layers[1].kv_heads: 3 does not divide q_heads 4") where a field is out of
 /// range or a product (row, layer, store bytes) does not fit into 63 bits.
 void validate(const StoreConfig& config);
 
