@@ -17,13 +17,17 @@ namespace kvwitness::scenarios::mutants {
 [[nodiscard]] std::span<const Mutant> masking_mutants();
 [[nodiscard]] std::span<const Mutant> decoding_mutants();
 [[nodiscard]] std::span<const Mutant> sharing_mutants();
+[[nodiscard]] std::span<const Mutant> padding_mutants();
 [[nodiscard]] std::span<const Mutant> numeric_mutants();
+[[nodiscard]] std::span<const Mutant> relativity_mutants();
 [[nodiscard]] std::span<const Mutant> lifetime_mutants();
 [[nodiscard]] std::span<const Mutant> legality_mutants();
 [[nodiscard]] std::span<const Mutant> accounting_mutants();
 [[nodiscard]] std::span<const Mutant> planning_mutants();
-[[nodiscard]] std::span<const Mutant> quantising_mutants();
 [[nodiscard]] std::span<const Mutant> saving_mutants();
+[[nodiscard]] std::span<const Mutant> quantising_mutants();
+[[nodiscard]] std::span<const Mutant> keeping_mutants();
+[[nodiscard]] std::span<const Mutant> pages_mutants();
 [[nodiscard]] std::span<const Mutant> trace_mutants();
 
 /// What a reader of the matrix needs to know of a mutant, apart from how it is made.

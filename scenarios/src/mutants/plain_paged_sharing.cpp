@@ -1,0 +1,297 @@
+// Edits, forks, admissions and swaps of the plain paged store.
+#include "mutants/plain_paged.hpp"
+
+#include <algorithm>
+#include <cstring>
+#include <utility>
+
+namespace kvwitness::scenarios::mutants {
+
+using core::BlockAct;
+using trace::Plane;
+
+namespace {
+
+constexpr std::uint32_t kCompute = 0;
+constexpr std::uint32_t kCopy = 1;
+
+std::uint32_t freed_of(std::span<const Held> before, std::span<const Held> after) noexcept {
+  std::uint32_t widest = 0;
+  for (std::size_t layer = 0; layer < before.size(); ++layer) {
+    const std::uint32_t was = before[layer].end - before[layer].start;
+    const std::uint32_t is = after[layer].end - after[layer].start;
+    widest = std::max(widest, was - std::min(was, is));
+  }
+  return widest;
+}
+
+}  // namespace
+
+// ---- edits ----------------------------------------------------------------------------------------------------------
+
+Outcome<core::Edited> PlainPaged::truncate(SequenceId id, Position to) {
+  if (id >= config_.sequences) return core::refuse(Operation::truncate, RefusalCode::unknown_sequence, {to, to});
+  const RefusalCode answer = truncate_answer(id, to);
+  Sequence& of = sequences_[id];
+  if (answer != RefusalCode::none)
+    return core::refuse(Operation::truncate, answer, {to, to}, {of.held[0].start, of.held[0].end});
+  begin();
+  const std::vector<Held> before = of.held;
+  if (to < of.held[0].end && of.named.size() > to / config_.block) of.named.resize(to / config_.block);
+  for (Held& held : of.held) {
+    held.end = to;
+    held.start = std::min(held.start, to);
+  }
+  trim(id);
+  return core::Edited{freed_of(before, of.held), {}, {}, {}, log_};
+}
+
+Outcome<core::Edited> PlainPaged::evict(SequenceId id, Range range) {
+  if (id >= config_.sequences) return core::refuse(Operation::evict, RefusalCode::unknown_sequence, range);
+  Sequence& of = sequences_[id];
+  RefusalCode answer = RefusalCode::none;
+  if (of.is_out) {
+    answer = RefusalCode::evicted;
+  } else if (of.due != 0 || range.from > range.to) {
+    answer = RefusalCode::out_of_order;
+  } else if (range.to > of.held[0].end) {
+    answer = RefusalCode::future;
+  } else if (!range.empty() &&
+             std::any_of(of.held.begin(), of.held.end(), [&](const Held& held) { return range.from > held.start; })) {
+    answer = RefusalCode::unsupported;
+  }
+  if (answer != RefusalCode::none)
+    return core::refuse(Operation::evict, answer, range, {of.held[0].start, of.held[0].end});
+  begin();
+  const std::vector<Held> before = of.held;
+  for (Held& held : of.held) {
+    if (range.empty()) break;
+    held.start = std::max(held.start, range.to);
+    held.evicted_to = std::max(held.evicted_to, range.to);
+  }
+  trim(id);
+  return core::Edited{freed_of(before, of.held), {}, {}, {}, log_};
+}
+
+Outcome<core::Edited> PlainPaged::clear(SequenceId id) {
+  if (id >= config_.sequences) return core::refuse(Operation::clear, RefusalCode::unknown_sequence);
+  Sequence& of = sequences_[id];
+  begin();
+  const std::vector<Held> before = of.held;
+  for (const std::uint32_t index : entries_to_clear(of)) release(id, index);
+  of = {};
+  of.held.resize(config_.layers.size());
+  return core::Edited{freed_of(before, of.held), {}, {}, {}, log_};
+}
+
+// ---- forks ----------------------------------------------------------------------------------------------------------
+
+Outcome<core::Forked> PlainPaged::fork(SequenceId parent, SequenceId child, Position to) {
+  RefusalCode answer = RefusalCode::none;
+  if (parent >= config_.sequences || child >= config_.sequences) {
+    answer = RefusalCode::unknown_sequence;
+  } else if (sequences_[parent].is_out) {
+    answer = RefusalCode::evicted;
+  } else if (sequences_[parent].due != 0 || !is_fresh(sequences_[child]) || parent == child) {
+    answer = RefusalCode::out_of_order;
+  } else {
+    answer = truncate_answer(parent, to);
+  }
+  if (answer != RefusalCode::none) return core::refuse(Operation::fork, answer, {0, to});
+  begin();
+  const Sequence& from = sequences_[parent];
+  Sequence& of = sequences_[child];
+  of.held = from.held;
+  for (Held& held : of.held) held.end = to;
+  for (const auto& [index, entry] : from.table) {
+    if (index >= entries_below(to)) break;
+    hold(child, entry.block);
+    enter(child, index, entry.block);
+  }
+  return core::Forked{static_cast<std::uint32_t>(of.table.size()), log_, {}};
+}
+
+Outcome<core::Forked> PlainPaged::reorder(std::span<const SequenceId> asked) {
+  if (asked.size() > config_.sequences) return core::refuse(Operation::reorder, RefusalCode::unknown_sequence);
+  for (SequenceId beam = 0; beam < asked.size(); ++beam) {
+    if (sequences_[beam].is_out) return core::refuse(Operation::reorder, RefusalCode::evicted);
+    if (sequences_[beam].due != 0 || asked[beam] >= asked.size())
+      return core::refuse(Operation::reorder, RefusalCode::out_of_order);
+  }
+  begin();
+  const std::vector<SequenceId> parents = parents_of(asked);
+  const std::vector<Sequence> before = sequences_;
+  const auto is_kept = [](std::uint32_t index, BlockId block, const Table& in) {
+    const auto at = in.find(index);
+    return at != in.end() && at->second.block == block;
+  };
+  core::Forked forked;
+  for (SequenceId beam = 0; beam < parents.size(); ++beam) {
+    if (parents[beam] == beam) continue;
+    Sequence& of = sequences_[beam];
+    of.held = before[parents[beam]].held;
+    of.named.clear();
+    of.table.clear();
+    for (const auto& [index, entry] : before[parents[beam]].table) {
+      if (is_kept(index, entry.block, before[beam].table)) {
+        of.table[index] = before[beam].table.at(index);
+        continue;
+      }
+      hold(beam, entry.block);
+      enter(beam, index, entry.block);
+    }
+    forked.shared += static_cast<std::uint32_t>(of.table.size());
+  }
+  for (SequenceId beam = 0; beam < parents.size(); ++beam) {
+    for (auto at = before[beam].table.rbegin(); at != before[beam].table.rend(); ++at) {
+      if (!is_kept(at->first, at->second.block, sequences_[beam].table)) let_go(beam, at->second.block);
+    }
+  }
+  forked.blocks = log_;
+  return forked;
+}
+
+// ---- admissions -----------------------------------------------------------------------------------------------------
+
+PlainPaged::Hit PlainPaged::longest_hit(const core::PromptRequest& request) const {
+  Hit longest;
+  const std::uint32_t blocks_max = request.prompt > 0 ? (request.prompt - 1) / config_.block : 0;
+  for (std::uint32_t end = 1; end <= blocks_max && end <= request.hashes.size(); ++end) {
+    Hit hit{first_needed(end), end, {}};
+    for (std::uint32_t i = hit.first; i < end; ++i) {
+      if (const auto found = find(request.hashes[i], i)) hit.blocks.push_back(*found);
+    }
+    if (hit.blocks.size() == end - hit.first) longest = std::move(hit);
+  }
+  return longest;
+}
+
+Outcome<core::Admission> PlainPaged::admit(SequenceId id, const core::PromptRequest& request) {
+  const Range asked{0, request.prompt};
+  if (id >= config_.sequences) return core::refuse(Operation::admit, RefusalCode::unknown_sequence, asked);
+  Sequence& of = sequences_[id];
+  if (!is_fresh(of)) return core::refuse(Operation::admit, RefusalCode::out_of_order, asked);
+  const std::uint64_t tokens = std::uint64_t{request.prompt} + request.generated;
+  for (const LayerGeometry& layer : config_.layers) {
+    if (!layer.sliding && tokens > layer.capacity) return core::refuse(Operation::admit, RefusalCode::full, asked);
+  }
+  const Hit hit = longest_hit(request);
+  const Position end = hit.end * config_.block;
+  std::uint64_t cached = 0;
+  for (const BlockId block : hit.blocks) cached += blocks_[block].holders == 0 ? 1 : 0;
+  const std::uint64_t reserved = promised(tokens, end, hit.blocks.size());
+  if (reserved + cached > may_take(id)) return core::refuse(Operation::admit, RefusalCode::no_memory, asked);
+  begin();
+  of.tokens = tokens;
+  of.is_admitted = true;
+  of.named.assign(request.hashes.begin(), request.hashes.end());
+  for (LayerIndex layer = 0; layer < layers(); ++layer) {
+    const LayerGeometry& geometry = config_.layers[layer];
+    const bool is_cut = geometry.sliding && end > geometry.capacity;
+    const Position first = hit.first * config_.block;
+    if (end != 0) of.held[layer] = {is_cut ? std::max(first, end - geometry.capacity) : first, end, 0};
+  }
+  for (std::uint32_t i = hit.first; i < hit.end; ++i) {
+    const BlockId block = hit.blocks[i - hit.first];
+    hold(id, block);
+    log_.push_back({.act = BlockAct::hit,
+                    .sequence = id,
+                    .block = block,
+                    .holders = blocks_[block].holders,
+                    .index = i,
+                    .first = i * config_.block,
+                    .rows = config_.block,
+                    .value = request.hashes[i]});
+    enter(id, i, block);
+  }
+  return core::Admission{end, reserved, peak(tokens), log_, {}};
+}
+
+// ---- tiers ----------------------------------------------------------------------------------------------------------
+
+std::vector<std::byte> PlainPaged::copy_out(BlockId block) const {
+  std::vector<std::byte> rows;
+  for (LayerIndex layer = 0; layer < layers(); ++layer) {
+    const std::byte* k = row(layer, Plane::k, block * config_.block);
+    const std::byte* v = row(layer, Plane::v, block * config_.block);
+    rows.insert(rows.end(), k, k + config_.block * core::k_row_bytes(config_, layer));
+    rows.insert(rows.end(), v, v + config_.block * core::v_row_bytes(config_, layer));
+  }
+  return rows;
+}
+
+void PlainPaged::copy_in(std::span<const std::byte> rows, BlockId block) {
+  for (LayerIndex layer = 0; layer < layers(); ++layer) {
+    const std::size_t k_bytes = config_.block * core::k_row_bytes(config_, layer);
+    const std::size_t v_bytes = config_.block * core::v_row_bytes(config_, layer);
+    std::memcpy(row(layer, Plane::k, block * config_.block), rows.data(), k_bytes);
+    std::memcpy(row(layer, Plane::v, block * config_.block), rows.data() + k_bytes, v_bytes);
+    rows = rows.subspan(k_bytes + v_bytes);
+  }
+}
+
+void PlainPaged::signal(std::uint32_t from, std::uint32_t to) {
+  ++signals_;
+  log_.push_back({.act = BlockAct::signalled, .stream = from, .value = signals_});
+  log_.push_back({.act = BlockAct::waited, .stream = to, .value = signals_});
+}
+
+Outcome<core::Swapped> PlainPaged::swap_out(SequenceId id) {
+  if (id >= config_.sequences) return core::refuse(Operation::swap_out, RefusalCode::unknown_sequence);
+  Sequence& of = sequences_[id];
+  if (of.is_out || of.due != 0 || of.table.empty())
+    return core::refuse(Operation::swap_out, RefusalCode::out_of_order, {}, {of.held[0].start, of.held[0].end});
+  if (host_used() + of.table.size() > config_.host_blocks)
+    return core::refuse(Operation::swap_out, RefusalCode::no_memory, {}, {of.held[0].start, of.held[0].end});
+  begin();
+  signal(kCompute, kCopy);
+  for (const auto& [index, entry] : of.table) {
+    of.host.push_back(copy_out(entry.block));
+    log_.push_back({.act = BlockAct::swapped_out,
+                    .sequence = id,
+                    .block = entry.block,
+                    .stream = kCopy,
+                    .value = of.host.back().size()});
+  }
+  if (waits_before_release()) signal(kCopy, kCompute);
+  const Table before = of.table;
+  for (auto at = before.rbegin(); at != before.rend(); ++at) release(id, at->first);
+  if (!waits_before_release()) signal(kCopy, kCompute);
+  of.is_out = true;
+  return core::Swapped{static_cast<std::uint32_t>(of.host.size()), log_, {}};
+}
+
+Outcome<core::Swapped> PlainPaged::swap_in(SequenceId id) {
+  if (id >= config_.sequences) return core::refuse(Operation::swap_in, RefusalCode::unknown_sequence);
+  Sequence& of = sequences_[id];
+  if (!of.is_out)
+    return core::refuse(Operation::swap_in, RefusalCode::out_of_order, {}, {of.held[0].start, of.held[0].end});
+  const std::size_t count = of.host.size();
+  const std::uint64_t anew = of.is_admitted ? promised(of.tokens, of.held[0].end, count) : 0;
+  if (count + anew > may_take(id))
+    return core::refuse(Operation::swap_in, RefusalCode::no_memory, {}, {of.held[0].start, of.held[0].end});
+  begin();
+  std::vector<BlockId> blocks;
+  const std::uint32_t first = PlainPaged::first_kept(of);
+  for (std::uint32_t i = 0; i < count; ++i) {
+    blocks.push_back(take(id));
+    enter(id, first + i, blocks.back());
+  }
+  signal(kCompute, kCopy);
+  for (std::size_t i = 0; i < count; ++i) {
+    const BlockId block = blocks[place_of(i, count)];
+    copy_in(of.host[i], block);
+    log_.push_back(
+        {.act = BlockAct::swapped_in, .sequence = id, .block = block, .stream = kCopy, .value = of.host[i].size()});
+  }
+  signal(kCopy, kCompute);
+  of.is_out = false;
+  of.host.clear();
+  return core::Swapped{static_cast<std::uint32_t>(count), log_, {}};
+}
+
+bool PlainPaged::is_out(SequenceId id) const noexcept {
+  return id < config_.sequences && sequences_[id].is_out;
+}
+
+}  // namespace kvwitness::scenarios::mutants
