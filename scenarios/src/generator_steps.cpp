@@ -85,7 +85,7 @@ class StepWriter {
     return can(Capability::renumbers) && can(Capability::middle_evict) && !can(Capability::sliding);
   }
   [[nodiscard]] ListSurvivors survivors() const noexcept {
-    if (can(Capability::ring)) return ListSurvivors::stay;
+    if (can(Capability::ring) || can(Capability::paged)) return ListSurvivors::stay;
     return renumbers() ? ListSurvivors::renumbered : ListSurvivors::move;
   }
 

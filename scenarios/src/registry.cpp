@@ -2,6 +2,7 @@
 
 #include "kvwitness/core/compact_store.hpp"
 #include "kvwitness/core/flat_store.hpp"
+#include "kvwitness/core/paged_store.hpp"
 #include "kvwitness/core/quantised_store.hpp"
 #include "kvwitness/core/ring_store.hpp"
 #include "kvwitness/trace/error.hpp"
@@ -43,6 +44,8 @@ StoreRegistry product_stores() {
   registry.add(correct_kind(
       "quantised", "a ring of codes, the newest rows in f32", core::quantised_capabilities(),
       [](const core::StoreConfig& config) { return core::make_quantised_store(config); }, core::plan_quantised));
+  registry.add(correct_kind("paged", "blocks of one pool, shared, copied on write, found by prefix, swapped out",
+                            core::paged_capabilities(), core::make_paged_store, nullptr));
   return registry;
 }
 

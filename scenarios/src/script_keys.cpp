@@ -13,8 +13,9 @@ using Keys = const std::string_view[];
 constexpr Keys kScript = {"$schema", "version", "id",     "title",   "tags",  "requires", "params",  "seed",
                           "model",   "stores",  "stream", "streams", "steps", "expect",   "witness", "budgets"};
 constexpr Keys kModel = {"layers", "q_heads", "kv_heads", "head_dim", "score_scale", "softcap"};
-constexpr Keys kStore = {"kind",   "capacity", "window",    "sliding",   "sequences", "rope",
-                         "k_type", "v_type",   "k_rotated", "v_rotated", "recent",    "quantise_group"};
+constexpr Keys kStore = {"kind",   "capacity",       "window", "sliding",     "sequences",
+                         "rope",   "k_type",         "v_type", "k_rotated",   "v_rotated",
+                         "recent", "quantise_group", "block",  "pool_blocks", "host_blocks"};
 constexpr Keys kRotated = {"bits", "group", "residual_bits", "seed"};
 constexpr Keys kStream = {"kind", "shape", "salt", "seed", "model", "tokens", "greedy", "arithmetic"};
 constexpr Keys kDecoder = {"hidden",       "layers", "q_heads", "kv_heads",   "head_dim",
@@ -26,11 +27,12 @@ constexpr Keys kWitness = {"sometimes"};
 constexpr Keys kBudgets = {"after_token",    "allocations_per_token", "adapters_per_token", "copied_bytes_per_token",
                            "live_bytes_max", "resident_positions_max"};
 
-constexpr Keys kAppend = {"op", "id", "on", "seq", "expect", "count", "chunk", "layer", "stream", "ordinal", "span"};
-constexpr Keys kPrefill = {"op",     "id",      "on",   "seq", "expect",       "count", "chunk",
-                           "stream", "ordinal", "path", "as",  "record_every", "span"};
-constexpr Keys kDecode = {"op",      "id",   "on", "seq",          "expect",       "count", "stream",
-                          "ordinal", "path", "as", "attend_every", "record_every", "span",  "batch"};
+constexpr Keys kAppend = {"op",    "id",    "on",     "seq",     "expect", "count",
+                          "chunk", "layer", "stream", "ordinal", "of",     "span"};
+constexpr Keys kPrefill = {"op",     "id",      "on", "seq",  "expect", "count",        "chunk",
+                           "stream", "ordinal", "of", "path", "as",     "record_every", "span"};
+constexpr Keys kDecode = {"op", "id",   "on", "seq",          "expect",       "count", "stream", "ordinal",
+                          "of", "path", "as", "attend_every", "record_every", "span",  "batch"};
 constexpr Keys kWindow = {"op", "id", "on", "seq", "expect", "from", "to", "layer", "as"};
 constexpr Keys kRelease = {"op", "id", "on", "seq", "using"};
 constexpr Keys kRead = {"op", "id", "on", "seq", "expect", "from", "to", "layer", "as"};
@@ -43,8 +45,12 @@ constexpr Keys kVerify = {"op", "id", "on", "seq", "stream", "tokens", "parents"
 constexpr Keys kClone = {"op", "id", "on", "seq", "of"};
 constexpr Keys kSave = {"op", "id", "on", "seq", "expect", "as"};
 constexpr Keys kRestore = {"op", "id", "on", "seq", "expect", "from", "damage"};
+constexpr Keys kFork = {"op", "id", "on", "seq", "expect", "to", "upto"};
+constexpr Keys kReorder = {"op", "id", "on", "expect", "parents"};
+constexpr Keys kAdmit = {"op", "id", "on", "seq", "expect", "prompt", "output", "of", "prefix", "stream", "ordinal"};
 constexpr Keys kCompare = {"op", "id", "seq", "left", "right"};
-constexpr Keys kWorkload = {"op", "id", "on", "file", "lanes", "requests", "attend_every", "stream"};
+constexpr Keys kWorkload = {"op", "id", "on", "file", "lanes", "requests", "attend_every", "stream", "schedule"};
+constexpr Keys kSchedule = {"chunk", "preempt", "patience"};
 constexpr Keys kRepeat = {"op", "id", "count", "steps"};
 constexpr Keys kMark = {"op", "id", "label"};
 
@@ -60,7 +66,11 @@ constexpr OperationKeys kOperations[] = {
     {Operation::trim, {"trim", kTrim}},
     {Operation::truncate, {"truncate", kTruncate}},
     {Operation::clear, {"clear", kPlain}},
-    {Operation::fork, {"fork", kPlain}},
+    {Operation::fork, {"fork", kFork}},
+    {Operation::reorder, {"reorder", kReorder}},
+    {Operation::admit, {"admit", kAdmit}},
+    {Operation::swap_out, {"swap-out", kPlain}},
+    {Operation::swap_in, {"swap-in", kPlain}},
     {Operation::drop, {"drop", kPlain}},
     {Operation::save, {"save", kSave}},
     {Operation::restore, {"restore", kRestore}},
@@ -73,9 +83,9 @@ constexpr OperationKeys kOperations[] = {
 };
 
 constexpr KeySet kSets[] = {
-    {"script", kScript},           {"model", kModel},    {"store", kStore},     {"stream", kStream},
-    {"expectation", kExpectation}, {"rule", kRule},      {"witness", kWitness}, {"budgets", kBudgets},
-    {"decoder", kDecoder},         {"rotated", kRotated}};
+    {"script", kScript},           {"model", kModel},     {"store", kStore},      {"stream", kStream},
+    {"expectation", kExpectation}, {"rule", kRule},       {"witness", kWitness},  {"budgets", kBudgets},
+    {"decoder", kDecoder},         {"rotated", kRotated}, {"schedule", kSchedule}};
 
 }  // namespace
 
@@ -110,6 +120,10 @@ const KeySet& decoder_keys() noexcept {
 
 const KeySet& rotated_keys() noexcept {
   return kSets[9];
+}
+
+const KeySet& schedule_keys() noexcept {
+  return kSets[10];
 }
 
 std::span<const OperationKeys> operation_keys() noexcept {

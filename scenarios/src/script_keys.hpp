@@ -28,6 +28,7 @@ struct OperationKeys {
 [[nodiscard]] const KeySet& decoder_keys() noexcept;
 /// Parameters of a rotated code.
 [[nodiscard]] const KeySet& rotated_keys() noexcept;  ///< of a decoder stream's model
+[[nodiscard]] const KeySet& schedule_keys() noexcept;
 [[nodiscard]] const KeySet& rule_keys() noexcept;
 [[nodiscard]] const KeySet& witness_keys() noexcept;
 [[nodiscard]] const KeySet& budget_keys() noexcept;

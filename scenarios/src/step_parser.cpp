@@ -82,6 +82,9 @@ Step StepParser::parse_step(const Value& value) {
     case Operation::clone: parse_clone(step, fields); break;
     case Operation::save: parse_save(step, fields); break;
     case Operation::restore: parse_restore(step, fields); break;
+    case Operation::fork: parse_fork(step, fields); break;
+    case Operation::reorder: parse_reorder(step, fields); break;
+    case Operation::admit: parse_admit(step, fields); break;
     case Operation::compare: parse_compare(step, fields); break;
     case Operation::workload: parse_workload(step, fields); break;
     case Operation::repeat: parse_repeat(step, fields); break;
@@ -102,7 +105,9 @@ void StepParser::add_to_table(Step& step, const Fields& fields, const Value& val
 
 void StepParser::parse_call(Step& step, const Fields& fields) {
   parse_on(step, fields);
-  if (const auto seq = fields.find("seq")) parse_sequences(step, *seq);
+  if (step.operation != Operation::reorder) {
+    if (const auto seq = fields.find("seq")) parse_sequences(step, *seq);
+  }
   const bool expects =
       step.operation != Operation::release && step.operation != Operation::verify && step.operation != Operation::clone;
   if (!expects) return;
@@ -159,9 +164,14 @@ void StepParser::parse_expect(Step& step, const Value& value) {
 
 void StepParser::parse_append(Step& step, const Fields& fields) {
   const auto count = fields.find("count");
-  step.count = count ? count->count(kCounts) : 1;
+  step.is_prompt = count && step.operation != Operation::decode && count->kind() == NodeKind::text;
+  if (step.is_prompt)
+    parse_prompt_rest(step, *count);
+  else
+    step.count = count ? count->count(kCounts) : 1;
   if (const auto stream = fields.find("stream")) parse_stream(step, *stream);
   if (const auto ordinal = fields.find("ordinal")) step.ordinal = ordinal->count();
+  if (const auto of = fields.find("of")) parse_of(step, *of);
   parse_span(step, fields);
   if (step.operation == Operation::decode) parse_batch(step, fields);
   if (const DecoderSource* decoder = decoder_of(step)) return parse_decoder_work(step, fields, *decoder);
@@ -181,7 +191,7 @@ void StepParser::parse_append(Step& step, const Fields& fields) {
     sampling.attend_every = std::max(sampling.attend_every, step.attend_every);
   }
   require_one_call(step, fields);
-  if (step.expect.value_or(trace::RefusalCode::none) == trace::RefusalCode::none)
+  if (!step.is_prompt && step.expect.value_or(trace::RefusalCode::none) == trace::RefusalCode::none)
     count_tokens(step.count, fields.object());
 }
 
@@ -299,6 +309,7 @@ void StepParser::parse_workload(Step& step, const Fields& fields) {
   auto& sampling = case_->claims.sampling;
   sampling.attend_every = std::max(sampling.attend_every, step.attend_every);
   if (const auto stream = fields.find("stream")) parse_stream(step, *stream);
+  if (const auto schedule = fields.find("schedule")) parse_schedule(step, *schedule);
   require_rows(step, fields);
   outputs_.insert(fmt::format("{}.{}", store.name, output_label(step)));
 }

@@ -53,6 +53,12 @@ class StepParser {
   void parse_evict(Step& step, const Fields& fields);
   void parse_save(Step& step, const Fields& fields);
   void parse_restore(Step& step, const Fields& fields);
+  void parse_fork(Step& step, const Fields& fields);
+  void parse_reorder(Step& step, const Fields& fields);
+  void parse_admit(Step& step, const Fields& fields);
+  void parse_of(Step& step, const Value& value) const;
+  static void parse_prompt_rest(Step& step, const Value& value);
+  static void parse_schedule(Step& step, const Value& value);
   void parse_compare(Step& step, const Fields& fields);
   void parse_workload(Step& step, const Fields& fields);
   void parse_repeat(Step& step, const Fields& fields);

@@ -3,6 +3,7 @@
 #include "decoder_work.hpp"
 #include "kvwitness/trace/phase.hpp"
 #include "measured_step.hpp"
+#include "paging_work.hpp"
 #include "save_work.hpp"
 #include "stage_needs.hpp"
 #include "workload.hpp"
@@ -80,6 +81,19 @@ void StepRunner::run_step(const Step& step) {
     case Operation::restore:
       return for_each_subject(
           step, [&](StoreRun& store, const StepSpan& span) { return run_restore(*stage_, step, store, span); });
+    case Operation::fork:
+      return for_each_subject(
+          step, [&](StoreRun& store, const StepSpan& span) { return run_fork(*stage_, step, store, span); });
+    case Operation::admit:
+      return for_each_subject(
+          step, [&](StoreRun& store, const StepSpan& span) { return run_admit(*stage_, step, store, span); });
+    case Operation::swap_out:
+    case Operation::swap_in:
+      return for_each_subject(
+          step, [&](StoreRun& store, const StepSpan& span) { return run_swap(*stage_, step, store, span); });
+    case Operation::reorder:
+      return for_each_subject(
+          step, [&](StoreRun& store, const StepSpan& span) { return run_reorder(*stage_, step, store, span); });
     case Operation::compare: return run_compare(step);
     case Operation::repeat: return run_repeat(step);
     case Operation::mark: return run_mark(step);
@@ -120,7 +134,8 @@ std::vector<StepRunner::Turn> StepRunner::turns_of(const Step& step) {
     for (StoreRun* store : stage_->stores(step)) {
       if (step.ordinal) store->sequence(sequence).ordinals[stream] = first_ordinal(sequence) + *step.ordinal;
       const core::SpanLedger* ledger = store->spans(sequence);
-      turns.push_back({store, sequence, stream, step.count, 0, ledger != nullptr ? ledger->end() : 0});
+      const std::uint32_t left = step.is_prompt ? store->sequence(sequence).prompt.left : step.count;
+      turns.push_back({store, sequence, stream, left, 0, ledger != nullptr ? ledger->end() : 0});
     }
   }
   return turns;
@@ -154,6 +169,8 @@ bool StepRunner::take_turn(const Step& step, Turn& turn) {
   TokenTask task{&step, turn.store, turn.sequence, turn.stream};
   task.ordinal = turn.store->sequence(turn.sequence).ordinals[turn.stream];
   task.count = rows_of_turn(step, turn);
+  if (step.is_prompt) take_prompt(turn.store->sequence(turn.sequence).prompt, turn.sequence, task);
+  if (step.of) task.ordinal += first_ordinal(*step.of) - first_ordinal(turn.sequence);
   if (stage_->decoders().has(turn.stream))
     task.count = stage_->decoders().tokens(turn.stream).known(turn.sequence, task.ordinal, task.count);
   task.token = turn.taken++;
@@ -169,6 +186,7 @@ bool StepRunner::take_turn(const Step& step, Turn& turn) {
     task.attends = step.operation == Operation::prefill;
     code = run_chunk(*stage_, task, step.operation);
   }
+  if (step.is_prompt && code == RefusalCode::none) turn.store->accept_prompt(turn.sequence, task.count);
   stage_->advance(task.count);
   // What was refused once is refused again; one refusal tells it all.
   if (code != RefusalCode::none) turn.left = 0;

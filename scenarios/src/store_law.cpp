@@ -191,7 +191,7 @@ StoreLaw::Answer StoreLaw::truncate(const Step& step, SequenceId id) {
   if (!can(Capability::truncate)) return RefusalCode::unsupported;
   if (due_layer(id) != 0) return RefusalCode::out_of_order;
   if (to > model_.end(id)) return RefusalCode::future;
-  if (to < model_.deepest_truncate(id)) return RefusalCode::evicted;
+  if (!model_.may_truncate(id, to)) return RefusalCode::evicted;
   model_.truncate(id, to);
   return RefusalCode::none;
 }

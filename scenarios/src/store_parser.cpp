@@ -1,9 +1,11 @@
 #include "case_parser.hpp"
 #include "decoder_parser.hpp"
+#include "kvwitness/core/paged_store.hpp"
 #include "kvwitness/trace/names.hpp"
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <array>
 #include <limits>
 #include <optional>
@@ -63,6 +65,13 @@ struct Room {
   std::uint64_t layers = kStoreLayersMax;
 };
 
+/// Rows of a layer in the blocks that a script asks for.
+std::uint64_t pool_rows(const core::StoreConfig& config) {
+  if (config.block == 0 && config.pool_blocks == 0 && config.host_blocks == 0) return 0;
+  const core::StoreConfig paged = core::paged_config(config);
+  return (std::uint64_t{paged.pool_blocks} + paged.host_blocks) * paged.block;
+}
+
 void take_room(const core::StoreConfig& config, const Value& where, Room& room) {
   const std::uint64_t layers = std::uint64_t{config.sequences} * config.layers.size();
   if (layers > room.layers)
@@ -72,7 +81,7 @@ void take_room(const core::StoreConfig& config, const Value& where, Room& room) 
     // No code is much wider than f32, and no layer has more recent rows than slots.
     const std::uint64_t planes = (layer.rope ? 3 : 2) + (core::is_coded(config) ? 2 : 0);
     const std::uint64_t row = layer.kv_elements() * planes * sizeof(float);
-    const std::uint64_t rows = std::uint64_t{layer.capacity} * config.sequences;
+    const std::uint64_t rows = std::max(std::uint64_t{layer.capacity} * config.sequences, pool_rows(config));
     if (rows > room.bytes / row) where.fail(fmt::format("the stores hold more than {} bytes", kStoreBytesMax));
     room.bytes -= rows * row;
   }
@@ -114,6 +123,13 @@ void read_codes(const Fields& store, core::StoreConfig& config) {
   if (const auto group = store.find("quantise_group")) config.quantise_group = group->count({1, 1U << 30});
 }
 
+/// What other kinds than paged ones have no use for.
+void parse_blocks(const Fields& store, core::StoreConfig& config) {
+  if (const auto block = store.find("block")) config.block = block->count({1, 1U << 20});
+  if (const auto pool = store.find("pool_blocks")) config.pool_blocks = pool->count({1, 1U << 24});
+  if (const auto host = store.find("host_blocks")) config.host_blocks = host->count({0, 1U << 24});
+}
+
 /// `model`: its layers have rope where a decoder is run.
 StoreSpec parse_store(const std::string& name, const Value& value, const core::StoreConfig& model, Room& room) {
   const Fields store(value, store_keys());
@@ -141,6 +157,7 @@ StoreSpec parse_store(const std::string& name, const Value& value, const core::S
   }
   if (const auto sequences = store.find("sequences")) spec.config.sequences = sequences->count({1, 65536});
   read_codes(store, spec.config);
+  parse_blocks(store, spec.config);
   take_room(spec.config, value, room);
   check_shape(spec.config, value);
   return spec;

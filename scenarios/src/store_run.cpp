@@ -174,6 +174,47 @@ void StoreRun::accept_clear(trace::SequenceId id) {
   SequenceRun& run = sequence(id);
   std::ranges::fill(run.ends, 0);
   run.evicted_to = 0;
+  run.prompt = {};
+}
+
+void StoreRun::accept_fork(trace::SequenceId parent, trace::SequenceId child, trace::Position to) {
+  accept_clone(parent, child);
+  SequenceRun& run = sequence(child);
+  std::ranges::fill(run.ends, to);
+  run.evicted_to = std::min(run.evicted_to, to);
+  if (core::SpanLedger* ledger = spans(child); ledger != nullptr) ledger->truncate(to);
+}
+
+void StoreRun::accept_reorder(std::span<const trace::SequenceId> parents) {
+  const std::vector<SequenceRun> before = sequences_;
+  for (trace::SequenceId beam = 0; beam < parents.size() && beam < sequences_.size(); ++beam) {
+    if (parents[beam] == beam) continue;
+    const SequenceRun& source = before[parents[beam]];
+    accept_clear(beam);
+    SequenceRun& run = sequences_[beam];
+    run.ends = source.ends;
+    run.evicted_to = source.evicted_to;
+    for (std::size_t i = 0; i < run.ordinals.size(); ++i)
+      run.ordinals[i] = source.ordinals[i] - first_ordinal(parents[beam]) + first_ordinal(beam);
+    core::SpanLedger* ledger = spans(beam);
+    if (ledger == nullptr) continue;
+    ledger->append(source.ends.front());
+    ledger->evict({0, source.evicted_to});
+  }
+}
+
+void StoreRun::accept_admit(trace::SequenceId id, std::size_t stream, trace::Position hit, const PromptRun& prompt) {
+  SequenceRun& run = sequence(id);
+  std::ranges::fill(run.ends, hit);
+  run.ordinals[stream] += hit;
+  run.prompt = prompt;
+  if (core::SpanLedger* ledger = spans(id); ledger != nullptr && hit > 0) ledger->append(hit);
+}
+
+void StoreRun::accept_prompt(trace::SequenceId id, std::uint32_t count) {
+  PromptRun& prompt = sequence(id).prompt;
+  prompt.left -= std::min(prompt.left, count);
+  prompt.shared -= std::min(prompt.shared, count);
 }
 
 void StoreRun::accept_clone(trace::SequenceId from, trace::SequenceId to) {

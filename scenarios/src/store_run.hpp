@@ -11,6 +11,7 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -23,12 +24,20 @@ namespace kvwitness::scenarios {
   return sequence << 24;
 }
 
+/// What an admitted sequence has still to be given of its prompt.
+struct PromptRun {
+  std::uint32_t left = 0;
+  std::uint32_t shared = 0;  ///< of those, the first ones, which are another sequence's rows
+  trace::SequenceId of = 0;  ///< that sequence
+};
+
 /// A sequence as the accepted calls made it. The store's own word is not taken for it: a window is asked for where it
 /// must be, so that a store which lost it has to refuse.
 struct SequenceRun {
   std::vector<trace::Position> ends;    ///< [layer]: tokens accepted
   trace::Position evicted_to = 0;       ///< what was evicted on request ends here
   std::vector<std::uint32_t> ordinals;  ///< [stream]: next row
+  PromptRun prompt;
 };
 
 /// A window that a step holds under a label.
@@ -91,6 +100,13 @@ class StoreRun {
   void accept_truncate(trace::SequenceId id, trace::Position to);
   void accept_clear(trace::SequenceId id);
   /// `to` now holds what `from` holds, and goes on with the rows that would come next in `from`.
+  /// `child` now holds what `parent` holds below `to`, and goes on with the rows that would come next in it.
+  void accept_fork(trace::SequenceId parent, trace::SequenceId child, trace::Position to);
+  /// Each sequence below parents.size() now is what its parent was; each goes on with rows of its own.
+  void accept_reorder(std::span<const trace::SequenceId> parents);
+  /// The sequence holds the first `hit` tokens of its prompt. `stream`: where they come from.
+  void accept_admit(trace::SequenceId id, std::size_t stream, trace::Position hit, const PromptRun& prompt);
+  void accept_prompt(trace::SequenceId id, std::uint32_t count);
   void accept_clone(trace::SequenceId from, trace::SequenceId to);
 
   /// The sequence is what it was when the file was saved, by this store or another. Rows that come next are not turned

@@ -2,6 +2,7 @@
 
 #include "token_work.hpp"
 #include "workload_file.hpp"
+#include "workload_schedule.hpp"
 
 #include <algorithm>
 #include <vector>
@@ -11,9 +12,6 @@ namespace {
 
 using trace::Operation;
 using trace::RefusalCode;
-
-/// Shared prefixes have their rows in the lower half of the ordinals, everything else in the upper half.
-constexpr std::uint32_t kOwnRows = 1U << 31;
 
 /// A sequence of the store and the request that it serves.
 struct Lane {
@@ -73,11 +71,7 @@ class Replay {
       task.count = std::min(lane.request.context - lane.appended, kChunkDefault);
       if (const std::uint32_t served = store_->longest_append(lane.sequence); served != 0)
         task.count = std::min(task.count, served);
-      if (!lane.request.prefix_ids.empty()) {
-        const std::uint32_t inside = lane.appended % kPrefixBlock;
-        task.count = std::min(task.count, kPrefixBlock - inside);
-        task.ordinal = lane.request.prefix_ids[lane.appended / kPrefixBlock] * kPrefixBlock + inside;
-      }
+      take_context(lane.request, lane.appended, task);
       if (run_chunk(*stage_, task, Operation::prefill) != RefusalCode::none) return false;
       stage_->advance(task.count);
       lane.appended += task.count;
@@ -128,8 +122,18 @@ std::filesystem::path workload_file(const Case& which, const Step& step, const s
   return (which.file.empty() ? root : which.file.parent_path()) / file;
 }
 
+void take_context(const Request& request, std::uint32_t appended, TokenTask& task) noexcept {
+  if (request.prefix_ids.empty()) return;
+  const std::uint32_t inside = appended % kPrefixBlock;
+  task.count = std::min(task.count, kPrefixBlock - inside);
+  task.ordinal = request.prefix_ids[appended / kPrefixBlock] * kPrefixBlock + inside;
+}
+
 void replay_workload(Stage& stage, const Step& step) {
-  Replay(stage, step).run();
+  if (step.schedule)
+    Scheduler(stage, step).run();
+  else
+    Replay(stage, step).run();
 }
 
 }  // namespace kvwitness::scenarios

@@ -2,10 +2,19 @@
 #pragma once
 
 #include "stage.hpp"
+#include "token_work.hpp"
+#include "workload_file.hpp"
 
 #include <filesystem>
 
 namespace kvwitness::scenarios {
+
+/// Shared prefixes have their rows in the lower half of the ordinals, everything else in the upper half.
+inline constexpr std::uint32_t kOwnRows = 1U << 31;
+
+/// Cuts a task down to one block of a request's named prefix, and lets it take that block's rows; `appended` tokens of
+/// the context are there already. A request that names none has rows of its own.
+void take_context(const Request& request, std::uint32_t appended, TokenTask& task) noexcept;
 
 /// The file of a workload step: absolute, or beside the script.
 [[nodiscard]] std::filesystem::path workload_file(const Case& which, const Step& step,

@@ -119,7 +119,7 @@ BOOST_AUTO_TEST_CASE(the_schema_has_the_keys_of_the_parser) {
   check_keys(schema, script_keys());
   const Json& definitions = schema.at("definitions");
   for (const KeySet* set : {&model_keys(), &store_keys(), &stream_keys(), &expectation_keys(), &rule_keys(),
-                            &witness_keys(), &budget_keys(), &decoder_keys(), &rotated_keys()})
+                            &witness_keys(), &budget_keys(), &decoder_keys(), &rotated_keys(), &schedule_keys()})
     check_keys(definitions.at(std::string(set->object)), *set);
   for (const OperationKeys& operation : operation_keys())
     check_keys(definitions.at(std::string(operation.set.object)), operation.set);

@@ -33,7 +33,8 @@ std::uint64_t ceil_div(std::uint64_t a, std::uint64_t b) noexcept {
 
 /// Most rows that a layer and the append under way have at one time.
 std::uint64_t span_of(const LayerGeometry& layer) noexcept {
-  const std::uint64_t spare = layer.capacity - effective_window(layer).keys + std::uint64_t{1};
+  const std::uint64_t spare =
+      layer.capacity - std::min(layer.capacity, effective_window(layer).keys) + std::uint64_t{1};
   return layer.capacity + (layer.sliding ? spare : 0);
 }
 

@@ -45,6 +45,13 @@ enum class Damage : std::uint8_t {
   foreign,   ///< as many bytes, none of them its own
 };
 
+/// How a workload's requests share a pool of blocks.
+struct Schedule {
+  std::uint32_t chunk = 0;     ///< tokens of a prompt in one turn
+  bool preempts = false;       ///< the youngest request makes room for one that waited long enough
+  std::uint32_t patience = 0;  ///< turns that a request waits before it does
+};
+
 /// One step, after substitution; which members matter depends on `operation`, see FORMAT.md.
 struct Step {
   trace::Operation operation = trace::Operation::none;
@@ -68,20 +75,29 @@ struct Step {
   std::string right;
   AttentionSource path = AttentionSource::pair;  ///< prefill, decode, attend
   std::string label;                             ///< mark
-  std::string saved_by;           ///< restore: store that saved the file; empty: the one that restores it
-  std::string saved_as;           ///< restore: label of the file
-  Damage damage = Damage::none;   ///< restore
-  std::string file;                              ///< workload: relative to the script's file, or absolute
-  std::uint32_t attend_every = 1;                ///< decode, workload: attention at every n-th token (and at each wrap)
-  std::uint32_t record_every = 1;                ///< of a decoder: logits of every n-th token of the stream
-  bool batch = false;                            ///< decode, of a decoder: all sequences at once
-  std::string span;                              ///< append, prefill, decode: names the rows; evict: what is left of it
-  std::vector<core::DraftNode> drafts;           ///< verify
-  bool is_tree = false;                          ///< verify: drafts stay outside until some are accepted
-  trace::SequenceId cloned = 0;                  ///< clone: the sequence that is copied
-  std::uint32_t lanes = 0;                       ///< workload: sequences interleaved; 0: all of the store's
-  std::uint32_t requests_max = 0;                ///< workload: 0: all
-  std::vector<Step> body;                        ///< repeat
+  std::string saved_by;                    ///< restore: store that saved the file; empty: the one that restores it
+  std::string saved_as;                    ///< restore: label of the file
+  Damage damage = Damage::none;            ///< restore
+  std::string file;                        ///< workload: relative to the script's file, or absolute
+  std::uint32_t attend_every = 1;          ///< decode, workload: attention at every n-th token (and at each wrap)
+  std::uint32_t record_every = 1;          ///< of a decoder: logits of every n-th token of the stream
+  bool batch = false;                      ///< decode, of a decoder: all sequences at once
+  std::string span;                        ///< append, prefill, decode: names the rows; evict: what is left of it
+  std::vector<core::DraftNode> drafts;     ///< verify
+  bool is_tree = false;                    ///< verify: drafts stay outside until some are accepted
+  trace::SequenceId cloned = 0;            ///< clone: the sequence that is copied
+  std::uint32_t lanes = 0;                 ///< workload: sequences interleaved; 0: all of the store's
+  std::uint32_t requests_max = 0;          ///< workload: 0: all
+  std::optional<Schedule> schedule;        ///< workload: requests
+                                           ///< are admitted; absent: each has a sequence to itself
+  std::optional<trace::SequenceId> of;     ///< append, prefill, decode, admit: the sequence whose rows are taken
+  bool is_prompt = false;                  ///< append, prefill: what is left of the admitted prompt, instead of `count`
+  trace::SequenceId child = 0;             ///< fork
+  std::vector<trace::SequenceId> parents;  ///< reorder
+  std::uint32_t prompt = 0;                ///< admit: tokens given
+  std::uint32_t generated = 0;             ///< admit: tokens to come
+  std::uint32_t shared = 0;                ///< admit: tokens of the prompt that are `of`'s
+  std::vector<Step> body;                  ///< repeat
 };
 
 /// Label under which a step's outputs are recorded, without the store's name.
