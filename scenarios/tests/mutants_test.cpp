@@ -6,6 +6,7 @@
 #include "kvwitness/trace/error.hpp"
 #include "kvwitness/trace/probe.hpp"
 #include "mutants/plain_compact.hpp"
+#include "mutants/plain_paged.hpp"
 #include "mutants/plain_store.hpp"
 #include "run_case.hpp"
 
@@ -27,7 +28,8 @@ const std::set<std::string_view> kRules = {
     "resident-set",         "window-exact",      "visible-set",      "stale-refusal", "legal-refused",
     "expected-outcome",     "refusal-unchanged", "adapter-priced",   "same-output",   "numeric-oracle",
     "rope-ledger",          "bounded-memory",    "ledger-balance",   "event-grammar", "trace-truth",
-    "quantise-once"};
+    "quantise-once",        "accounting",        "admission",        "block-reference", "non-interference",
+    "pool-conservation",    "prefix-sound",      "shared-write",     "stream-order"};
 
 template <class Store>
 StoreKind plain_kind(const std::string& name, mutants::Addressing addressing) {
@@ -44,6 +46,9 @@ StoreRegistry plain_stores() {
   registry.add(plain_kind<mutants::PlainCompact>("compact", mutants::Addressing::compact));
   registry.add({"quantised", "", core::quantised_capabilities(), [](const core::StoreConfig& config) {
                   return Subject{core::make_quantised_store(config), std::make_unique<core::AttentionPath>()};
+                }});
+  registry.add({"paged", "", core::paged_capabilities(), [](const core::StoreConfig& config) {
+                  return Subject{std::make_unique<mutants::PlainPaged>(config), std::make_unique<core::AttentionPath>()};
                 }});
   return registry;
 }
