@@ -3,6 +3,7 @@
 #include "kvwitness/trace/names.hpp"
 
 #include <algorithm>
+#include <utility>
 
 namespace kvwitness::verify::testing {
 namespace {
