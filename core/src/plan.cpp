@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <limits>
+#include <utility>
 
 namespace kvwitness::core {
 namespace {
@@ -93,6 +94,14 @@ class Planner {
     plan_.scratch_bytes = sum(plan_.scratch_bytes, product(product(shape.capacity, elements), 4));
   }
 
+  /// A reader's windows are gathered like any other's, though it has no rows of its own.
+  void add_windows_of_reader(LayerIndex layer) {
+    StorePlan kept = std::exchange(plan_, {});
+    add_rows(layer);
+    kept.scratch_bytes = sum(kept.scratch_bytes, plan_.scratch_bytes);
+    plan_ = std::move(kept);
+  }
+
   [[nodiscard]] StorePlan take() { return std::move(plan_); }
 
  private:
@@ -126,8 +135,12 @@ StorePlan plan_quantised(const StoreConfig& config) {
 
 StorePlan plan_layered(const StoreConfig& config) {
   Planner planner(config);
-  for (LayerIndex layer = 0; layer < config.layers.size(); ++layer)
-    if (!config.layers[layer].donor) planner.add_rows(layer);
+  for (LayerIndex layer = 0; layer < config.layers.size(); ++layer) {
+    if (config.layers[layer].donor)
+      planner.add_windows_of_reader(layer);
+    else
+      planner.add_rows(layer);
+  }
   return planner.take();
 }
 

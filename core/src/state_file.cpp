@@ -132,6 +132,7 @@ std::uint64_t state_fingerprint(const StateShape& shape) noexcept {
     chain.add(layer.sinks);
     chain.add(layer.donor ? std::uint32_t{*layer.donor} : std::uint32_t{trace::kNoLayer});
     add_rope(chain, layer.rope);
+    if (layer.by_rank) chain.add(std::uint32_t{1});
   }
   return chain.value();
 }

@@ -63,6 +63,14 @@ struct HeadChoice {
   return dice.pick<HeadChoice>({{2, 1, 4}, {2, 1, 4}, {2, 2, 4}, {4, 2, 8}});
 }
 
+/// A layer that reads the rows of another one, or of its donor.
+[[nodiscard]] core::LayerGeometry reader_of(const core::StoreConfig& config, std::uint32_t layer) {
+  const trace::LayerIndex donor = core::owner_of(config, static_cast<trace::LayerIndex>(layer));
+  core::LayerGeometry reader = config.layers[donor];
+  reader.donor = donor;
+  return reader;
+}
+
 [[nodiscard]] core::StoreConfig choose_config(Dice& dice, std::uint64_t capabilities) {
   const auto can = [&](trace::Capability capability) {
     return (capabilities & static_cast<std::uint64_t>(capability)) != 0;
@@ -72,6 +80,8 @@ struct HeadChoice {
   const bool all_slide = dice.one_in(2);
   // Rotated keys cost the rules that make rows again from their streams, so they come up now and then.
   const bool rotates = can(trace::Capability::renumbers) && dice.one_in(3);
+  const bool has_sinks = can(trace::Capability::sinks) && !dice.one_in(4);
+  const bool has_donors = can(trace::Capability::donors) && !dice.one_in(4);
   const std::uint32_t layers = dice.between(1, 3);
   const HeadChoice heads = choose_heads(dice);
   for (std::uint32_t i = 0; i < layers; ++i) {
@@ -84,7 +94,12 @@ struct HeadChoice {
     layer.q_heads = heads.q_heads;
     layer.head_dim = heads.head_dim;
     if (rotates && !dice.one_in(4)) layer.rope.emplace();
+    if (has_sinks && !dice.one_in(4)) {
+      layer.sinks = dice.pick({1U, 2U, 4U});
+      layer.capacity += layer.sinks;
+    }
     config.layers.push_back(layer);
+    if (has_donors && dice.one_in(2)) config.layers.push_back(reader_of(config, dice.below(i + 1)));
   }
   if (can(trace::Capability::quantised)) choose_codes(dice, config);
   return config;
@@ -127,11 +142,21 @@ template <class Text>
   const auto rope = [](const core::LayerGeometry& layer) {
     return layer.rope ? fmt::format("{}", layer.rope->theta) : std::string("null");
   };
+  const auto sinks = [](const core::LayerGeometry& layer) { return std::to_string(layer.sinks); };
+  const auto donor = [](const core::LayerGeometry& layer) {
+    return layer.donor ? std::to_string(*layer.donor) : std::string("null");
+  };
+  const auto is_any = [&](auto has) { return std::ranges::any_of(config.layers, has); };
+  std::string kept;
+  if (is_any([](const core::LayerGeometry& layer) { return layer.sinks != 0; }))
+    kept += fmt::format(R"(, "sinks": {})", per_layer(config, sinks));
+  if (is_any([](const core::LayerGeometry& layer) { return layer.donor.has_value(); }))
+    kept += fmt::format(R"(, "donor": {})", per_layer(config, donor));
   const bool rotates =
       std::ranges::any_of(config.layers, [](const core::LayerGeometry& layer) { return layer.rope.has_value(); });
-  return fmt::format(R"({{"kind": "@sut", "window": {}, "capacity": {}, "sliding": {}, "sequences": {}{}{}}})",
+  return fmt::format(R"({{"kind": "@sut", "window": {}, "capacity": {}, "sliding": {}, "sequences": {}{}{}{}}})",
                      per_layer(config, window), per_layer(config, capacity), per_layer(config, sliding),
-                     config.sequences, rotates ? fmt::format(R"(, "rope": {})", per_layer(config, rope)) : "",
+                     config.sequences, kept, rotates ? fmt::format(R"(, "rope": {})", per_layer(config, rope)) : "",
                      codes_text(config));
 }
 

@@ -125,6 +125,11 @@ class StepWriter {
   [[nodiscard]] Range held_range(LayerIndex layer) noexcept {
     const ListLayer& rows = held(layer);
     const auto count = static_cast<std::uint32_t>(rows.rows.size());
+    const auto sinks = static_cast<std::uint32_t>(rows.sinks.size());
+    if (sinks != 0 && dice_->one_in(4)) {
+      const Position first = dice_->below(sinks + 1);
+      return {first, first + dice_->below(sinks - first + 1)};
+    }
     const Position from = dice_->one_in(2) ? rows.start : rows.start + dice_->below(count + 1);
     const Position to = dice_->one_in(2) ? rows.end() : from + dice_->below(rows.end() - from + 1);
     return {from, to};
@@ -255,6 +260,7 @@ void StepWriter::layer_by_layer() {
   if (most == 0) return;
   const std::uint32_t count = biting_count(most);
   for (LayerIndex layer = 0; layer < model_.config().layers.size(); ++layer) {
+    if (model_.config().layers[layer].donor) continue;
     add(fmt::format(R"({}, "layer": {}, "count": {})", call_all("append"), layer, count));
     model_.append(id_, layer, count);
     if (dice_->one_in(3)) window();
@@ -321,7 +327,9 @@ void StepWriter::release() {
 
 void StepWriter::truncate() {
   const Position deepest = model_.deepest_truncate(id_);
-  const Position to = dice_->one_in(2) ? deepest : deepest + dice_->below(end() - deepest + 1);
+  Position to = dice_->one_in(2) ? deepest : deepest + dice_->below(end() - deepest + 1);
+  const Position among_sinks = dice_->below(4);
+  if (dice_->one_in(4) && model_.may_truncate(id_, among_sinks)) to = among_sinks;
   add(fmt::format(R"({}, "to": {})", call_all("truncate"), to));
   model_.truncate(id_, to);
 }
@@ -358,7 +366,7 @@ void StepWriter::trim_with_slack() {
   std::uint32_t widest = 0;
   for (const core::LayerGeometry& layer : model_.config().layers) {
     if (!layer.window.limited && !layer.sliding) return;
-    widest = std::max(widest, layer.window.limited ? layer.window.keys : layer.capacity);
+    widest = std::max(widest, layer.window.limited ? layer.window.keys : layer.capacity - layer.sinks);
   }
   const Position from = model_.sequence(id_).evicted_to;
   if (end() - from > widest + slack) model_.evict(id_, {from, end() - widest});
@@ -421,6 +429,7 @@ void StepWriter::refuse_truncate() {
     // Below the deepest rollback to rows in full, one to the end of a group of codes may be legal again.
     const bool is_last = dice_->one_in(2) || core::is_coded(model_.config());
     const Position to = is_last ? deepest - 1 : dice_->below(deepest);
+    if (model_.may_truncate(id_, to)) return;
     add_refused(fmt::format(R"({}, "to": {})", call("truncate"), to), "evicted");
   }
 }
@@ -448,12 +457,17 @@ void StepWriter::refuse_layer() {
   const auto layers = static_cast<std::uint32_t>(model_.config().layers.size());
   if (layers == 1 || model_.longest_append(id_) == 0) return;
   const std::uint32_t early = dice_->between(1, layers - 1);
-  add_refused(fmt::format(R"({}, "layer": {})", call("append"), early), "out-of-order");
+  const auto is_reader = [&](std::uint32_t layer) { return model_.config().layers[layer].donor.has_value(); };
+  add_refused(fmt::format(R"({}, "layer": {})", call("append"), early),
+              is_reader(early) ? "unsupported" : "out-of-order");
+  std::uint32_t own = 0;
+  for (std::uint32_t layer = 0; layer < layers; ++layer) own += is_reader(layer) ? 0 : 1;
+  if (own == 1) return;
   add(fmt::format(R"({}, "layer": 0)", call_all("append")));
   add_refused(fmt::format(R"({}, "layer": 0)", call("append")), "out-of-order");
   if (can(Capability::truncate)) add_refused(fmt::format(R"({}, "to": 0)", call("truncate")), "out-of-order");
   for (std::uint32_t layer = 1; layer < layers; ++layer)
-    add(fmt::format(R"({}, "layer": {})", call_all("append"), layer));
+    if (!is_reader(layer)) add(fmt::format(R"({}, "layer": {})", call_all("append"), layer));
   model_.append_all(id_, 1);
 }
 

@@ -16,15 +16,26 @@ ListModel::ListModel(core::StoreConfig config, ListSurvivors survivors)
   sequences_.assign(config_.sequences, empty);
 }
 
+namespace {
+
+/// Keys that a query of a layer which slides, or has a window, sees besides the sinks.
+std::uint32_t keys_seen(const core::LayerGeometry& shape) noexcept {
+  return shape.window.limited ? shape.window.keys : shape.capacity - shape.sinks;
+}
+
+}  // namespace
+
 std::uint32_t ListModel::longest_append(SequenceId id, LayerIndex index) const noexcept {
   const core::LayerGeometry& shape = config_.layers[index];
   const ListLayer& held = layer(id, index);
-  if (!shape.sliding) return shape.capacity - static_cast<std::uint32_t>(held.rows.size());
-  // Row by row: the oldest row may go as long as the first query of the append does not see it.
-  const std::uint32_t window = shape.window.limited ? shape.window.keys : shape.capacity;
+  const auto rows = static_cast<std::uint32_t>(held.rows.size() + held.sinks.size());
+  if (!shape.sliding) return shape.capacity - rows;
+  // Row by row: the oldest row behind the sinks may go as long as the first query of the append does not see it.
+  const std::uint32_t window = keys_seen(shape);
   const Position first_seen = held.end() + 1 > window ? held.end() + 1 - window : 0;
-  const Position kept_from = std::max(first_seen, held.start);
-  return shape.capacity - (held.end() - kept_from);
+  const Position oldest = std::max(held.start, shape.sinks);
+  const std::uint32_t may_go = first_seen > oldest ? first_seen - oldest : 0;
+  return shape.capacity - rows + may_go;
 }
 
 std::uint32_t ListModel::longest_append(SequenceId id) const noexcept {
@@ -44,15 +55,16 @@ std::uint32_t ListModel::room(SequenceId id) const noexcept {
 
 Position ListModel::deepest_truncate(SequenceId id) const noexcept {
   const ListSequence& of = sequence(id);
-  Position deepest = of.evicted_to;
+  Position deepest = 0;
   for (LayerIndex index = 0; index < config_.layers.size(); ++index) {
     const core::LayerGeometry& shape = config_.layers[index];
-    const Position start = of.layers[index].start;
+    const Position start = layer(id, index).start;
+    const Position evicted_to = of.evicted_to > shape.sinks ? of.evicted_to : 0;
+    deepest = std::max(deepest, evicted_to);
     // Rows below what was evicted on request, and below 0, are missed by nobody.
-    if (start <= of.evicted_to) continue;
+    if (start <= evicted_to) continue;
     const bool limited = shape.window.limited || shape.sliding;
-    const std::uint32_t window = shape.window.limited ? shape.window.keys : shape.capacity;
-    deepest = std::max(deepest, limited ? start + window - 1 : end(id));
+    deepest = std::max(deepest, limited ? start + keys_seen(shape) - 1 : end(id));
   }
   Position to = end(id);
   while (to > deepest && has_in_full(id, to - 1)) --to;
@@ -75,22 +87,48 @@ bool ListModel::has_in_full(SequenceId id, Position to) const noexcept {
 }
 
 Position ListModel::lowest_start(SequenceId id) const noexcept {
-  Position lowest = layer(id, 0).start;
-  for (const ListLayer& held : sequence(id).layers) lowest = std::min(lowest, held.start);
+  Position lowest = end(id);
+  for (LayerIndex index = 0; index < config_.layers.size(); ++index)
+    lowest = std::min(lowest, std::max(layer(id, index).start, config_.layers[index].sinks));
   return lowest;
+}
+
+bool ListModel::may_truncate(SequenceId id, Position to) const noexcept {
+  const ListSequence& of = sequence(id);
+  if (to >= end(id)) return to == end(id);
+  for (LayerIndex index = 0; index < config_.layers.size(); ++index) {
+    const core::LayerGeometry& shape = config_.layers[index];
+    if (to < shape.sinks) continue;
+    const Position start = layer(id, index).start;
+    const Position evicted_to = of.evicted_to > shape.sinks ? of.evicted_to : 0;
+    if (to < evicted_to) return false;
+    if (start <= evicted_to) continue;
+    const bool limited = shape.window.limited || shape.sliding;
+    if (!limited || to < start + keys_seen(shape) - 1) return false;
+  }
+  return true;
 }
 
 trace::Range ListModel::keys_of(SequenceId id, LayerIndex index, Position first, std::uint32_t count) const noexcept {
   const core::LayerGeometry& shape = config_.layers[index];
   const bool limited = shape.window.limited || shape.sliding;
-  const std::uint32_t window = shape.window.limited ? shape.window.keys : shape.capacity;
+  const std::uint32_t window = keys_seen(shape);
   const Position low = limited && first + 1 > window ? first + 1 - window : 0;
+  if (first + count <= shape.sinks) return {low, first + count};
   return {std::max(low, sequence(id).evicted_to), first + count};
 }
 
 bool ListModel::holds(SequenceId id, LayerIndex index, trace::Range range) const noexcept {
   const ListLayer& held = layer(id, index);
-  return range.from <= range.to && range.from >= held.start && range.to <= held.end();
+  const bool is_of_sinks = range.to <= std::min(config_.layers[index].sinks, held.end());
+  return range.from <= range.to && (range.from >= held.start || is_of_sinks) && range.to <= held.end();
+}
+
+void ListModel::drop_below(ListLayer& held, std::uint32_t sinks, Position to) {
+  if (to <= std::max(held.start, sinks)) return;
+  if (held.start == 0) held.sinks.assign(held.rows.begin(), held.rows.begin() + sinks);
+  held.rows.erase(held.rows.begin(), held.rows.begin() + (to - held.start));
+  held.start = to;
 }
 
 void ListModel::append(SequenceId id, LayerIndex index, std::uint32_t count) {
@@ -99,42 +137,51 @@ void ListModel::append(SequenceId id, LayerIndex index, std::uint32_t count) {
   const Position codes = border(held.end());
   for (std::uint32_t i = 0; i < count; ++i) {
     held.rows.push_back(next_row());
-    if (held.rows.size() <= shape.capacity) continue;
-    held.rows.erase(held.rows.begin());
-    ++held.start;
+    if (held.rows.size() + held.sinks.size() <= shape.capacity) continue;
+    drop_below(held, shape.sinks, std::max(held.start, shape.sinks) + 1);
   }
   for (Position p = std::max(codes, held.start); p < border(held.end()); ++p) held.rows[p - held.start] = next_row();
 }
 
 void ListModel::append_all(SequenceId id, std::uint32_t count) {
-  for (LayerIndex index = 0; index < config_.layers.size(); ++index) append(id, index, count);
+  for (LayerIndex index = 0; index < config_.layers.size(); ++index)
+    if (!config_.layers[index].donor) append(id, index, count);
 }
 
 void ListModel::truncate(SequenceId id, Position to) {
   for (ListLayer& held : sequences_[id].layers) {
+    if (to < held.sinks.size()) held = {0, {held.sinks.begin(), held.sinks.begin() + to}, {}};
     if (to < held.end()) held.rows.resize(to - held.start);
   }
+  sequences_[id].evicted_to = std::min(sequences_[id].evicted_to, to);
 }
 
 void ListModel::evict(SequenceId id, trace::Range range) {
   ListSequence& of = sequences_[id];
   const bool renumbers = survivors_ == ListSurvivors::renumbered;
   if (!renumbers) of.evicted_to = std::max(of.evicted_to, range.to);
-  for (ListLayer& held : of.layers) {
+  for (LayerIndex index = 0; index < config_.layers.size(); ++index) {
+    ListLayer& held = of.layers[index];
+    if (config_.layers[index].donor) continue;
+    if (!renumbers && survivors_ == ListSurvivors::stay) {
+      drop_below(held, config_.layers[index].sinks, range.to);
+      continue;
+    }
     const Position from = std::max(range.from, held.start);
     if (range.to <= from) continue;
     const auto first = held.rows.begin() + (from - held.start);
     const auto behind = held.rows.erase(first, first + (range.to - from));
     if (!renumbers) held.start = range.to;
-    if (survivors_ == ListSurvivors::stay) continue;
     std::for_each(behind, held.rows.end(), [&](std::uint64_t& row) { row = next_row(); });
   }
 }
 
 void ListModel::restore(SequenceId id, const ListSequence& saved) {
   sequences_[id] = saved;
-  for (ListLayer& layer : sequences_[id].layers)
+  for (ListLayer& layer : sequences_[id].layers) {
+    for (std::uint64_t& row : layer.sinks) row = next_row();
     for (std::uint64_t& row : layer.rows) row = next_row();
+  }
 }
 
 void ListModel::clear(SequenceId id) {
@@ -145,13 +192,20 @@ void ListModel::clear(SequenceId id) {
 
 ListView ListModel::open(SequenceId id, LayerIndex index, trace::Range range) const {
   const ListLayer& held = layer(id, index);
-  const auto first = held.rows.begin() + (range.from - held.start);
-  return {id, index, range, {first, first + range.count()}};
+  ListView view{id, index, range, {}};
+  if (range.empty()) return view;
+  const auto row_at = [&](Position p) { return p < held.start ? held.sinks[p] : held.rows[p - held.start]; };
+  for (Position p = 0; p < range.to; ++p)
+    if (p >= range.from || p < config_.layers[index].sinks) view.rows.push_back(row_at(p));
+  return view;
 }
 
 bool ListModel::is_stale(const ListView& view) const noexcept {
-  const std::vector<std::uint64_t>& rows = layer(view.sequence, view.layer).rows;
-  return !std::ranges::all_of(view.rows, [&](std::uint64_t row) { return std::ranges::find(rows, row) != rows.end(); });
+  const ListLayer& held = layer(view.sequence, view.layer);
+  return !std::ranges::all_of(view.rows, [&](std::uint64_t row) {
+    return std::ranges::find(held.rows, row) != held.rows.end() ||
+           std::ranges::find(held.sinks, row) != held.sinks.end();
+  });
 }
 
 }  // namespace kvwitness::scenarios

@@ -10,11 +10,13 @@
 
 namespace kvwitness::scenarios {
 
-/// Rows of one layer of one sequence: position start + i lies in rows[i]. A row's number changes when it is written or
-/// moved, so a view is stale iff one of its rows' numbers is no longer there.
+/// Rows of one layer of one sequence: position start + i lies in rows[i], and i in sinks[i] once start has left it. A
+/// row's number changes when it is written or moved, so a view is stale iff one of its rows' numbers is no longer
+/// there.
 struct ListLayer {
   trace::Position start = 0;
   std::vector<std::uint64_t> rows;
+  std::vector<std::uint64_t> sinks;
 
   [[nodiscard]] trace::Position end() const noexcept { return start + static_cast<trace::Position>(rows.size()); }
 };
@@ -46,7 +48,7 @@ class ListModel {
   [[nodiscard]] const core::StoreConfig& config() const noexcept { return config_; }
   [[nodiscard]] const ListSequence& sequence(trace::SequenceId id) const noexcept { return sequences_[id]; }
   [[nodiscard]] const ListLayer& layer(trace::SequenceId id, trace::LayerIndex layer) const noexcept {
-    return sequences_[id].layers[layer];
+    return sequences_[id].layers[core::owner_of(config_, layer)];
   }
   [[nodiscard]] trace::Position end(trace::SequenceId id) const noexcept { return layer(id, 0).end(); }
 
@@ -56,9 +58,11 @@ class ListModel {
   /// Tokens that can still be appended, one by one: unbounded (`kEndless`) where every layer slides.
   [[nodiscard]] std::uint32_t room(trace::SequenceId id) const noexcept;
   static constexpr std::uint32_t kEndless = 0xffffffffU;
-  /// Shortest rollback that is legal, and every longer `to` up to the end is too.
+  /// Longest rollback such that every shorter one is legal too.
   [[nodiscard]] trace::Position deepest_truncate(trace::SequenceId id) const noexcept;
-  /// Lowest start of all layers: an eviction that begins above it takes from the middle of that layer.
+  /// Legal as well are some longer ones, where layers keep sinks.
+  [[nodiscard]] bool may_truncate(trace::SequenceId id, trace::Position to) const noexcept;
+  /// Lowest start of what can go in any layer: an eviction that begins above it takes from the middle of that layer.
   [[nodiscard]] trace::Position lowest_start(trace::SequenceId id) const noexcept;
   /// Keys that queries [first, first + count) see, less what was evicted on request.
   [[nodiscard]] trace::Range keys_of(trace::SequenceId id, trace::LayerIndex layer, trace::Position first,
@@ -79,6 +83,8 @@ class ListModel {
 
  private:
   [[nodiscard]] std::uint64_t next_row() noexcept { return ++rows_; }
+  /// Drops a layer's rows below `to`, but its sinks.
+  static void drop_below(ListLayer& held, std::uint32_t sinks, trace::Position to);
   /// Rows below it are codes in a layer that ends at `end`.
   [[nodiscard]] trace::Position border(trace::Position end) const noexcept;
   /// No row that must be f32 in a sequence that ends at `to` is a code now.

@@ -2,9 +2,11 @@
 
 #include "kvwitness/core/compact_store.hpp"
 #include "kvwitness/core/flat_store.hpp"
+#include "kvwitness/core/layered_store.hpp"
 #include "kvwitness/core/paged_store.hpp"
 #include "kvwitness/core/quantised_store.hpp"
 #include "kvwitness/core/ring_store.hpp"
+#include "kvwitness/core/sink_ring_store.hpp"
 #include "kvwitness/trace/error.hpp"
 
 #include <algorithm>
@@ -41,6 +43,10 @@ StoreRegistry product_stores() {
                             core::make_flat_store, core::plan_slots));
   registry.add(correct_kind("compact", "evicts any range; what lay behind it is renumbered",
                             core::compact_capabilities(), core::make_compact_store, core::plan_compact));
+  registry.add(correct_kind("layered", "each layer as large as its window needs; layers may read another one's rows",
+                            core::layered_capabilities(), core::make_layered_store, core::plan_layered));
+  registry.add(correct_kind("sink-ring", "keeps the first positions for ever, and the newest in a ring behind them",
+                            core::sink_ring_capabilities(), core::make_sink_ring_store, core::plan_slots));
   registry.add(correct_kind(
       "quantised", "a ring of codes, the newest rows in f32", core::quantised_capabilities(),
       [](const core::StoreConfig& config) { return core::make_quantised_store(config); }, core::plan_quantised));

@@ -13,8 +13,8 @@ using Keys = const std::string_view[];
 constexpr Keys kScript = {"$schema", "version", "id",     "title",   "tags",  "requires", "params",  "seed",
                           "model",   "stores",  "stream", "streams", "steps", "expect",   "witness", "budgets"};
 constexpr Keys kModel = {"layers", "q_heads", "kv_heads", "head_dim", "score_scale", "softcap"};
-constexpr Keys kStore = {"kind",   "capacity",       "window", "sliding",     "sequences",
-                         "rope",   "k_type",         "v_type", "k_rotated",   "v_rotated",
+constexpr Keys kStore = {"kind",   "capacity",       "window", "sliding",     "sequences",  "rope",      "rope_by",
+                         "sinks",  "donor",          "slack",  "k_type",      "v_type",     "k_rotated", "v_rotated",
                          "recent", "quantise_group", "block",  "pool_blocks", "host_blocks"};
 constexpr Keys kRotated = {"bits", "group", "residual_bits", "seed"};
 constexpr Keys kStream = {"kind", "shape", "salt", "seed", "model", "tokens", "greedy", "arithmetic"};

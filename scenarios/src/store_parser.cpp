@@ -37,6 +37,11 @@ std::optional<core::RopeConfig> read_rope(const Value& value) {
   return rope;
 }
 
+std::optional<trace::LayerIndex> read_donor(const Value& value) {
+  if (value.kind() == NodeKind::null) return std::nullopt;
+  return static_cast<trace::LayerIndex>(value.count({0, trace::kNoLayer - 1}));
+}
+
 float positive_number(const Value& value) {
   const auto number = static_cast<float>(value.number());
   if (!(number > 0) || number > std::numeric_limits<float>::max()) value.fail("must be above 0 and fit into 32 bits");
@@ -123,6 +128,22 @@ void read_codes(const Fields& store, core::StoreConfig& config) {
   if (const auto group = store.find("quantise_group")) config.quantise_group = group->count({1, 1U << 30});
 }
 
+/// Sinks, donors and what sizes layers. A decoder brings windows of its own, and reads each layer's own rows.
+void parse_kept_rows(const Fields& store, bool has_decoder, core::StoreConfig& config) {
+  std::vector<core::LayerGeometry>& layers = config.layers;
+  if (const auto sinks = store.find("sinks")) {
+    if (has_decoder) sinks->fail("a decoder does not attend to sinks of a store");
+    const std::vector<Value> counts = per_layer(*sinks, layers.size());
+    for (std::size_t i = 0; i < layers.size(); ++i) layers[i].sinks = counts[i].count({0, 1U << 30});
+  }
+  if (const auto donor = store.find("donor")) {
+    if (has_decoder) donor->fail("every layer of a decoder has rows of its own");
+    const std::vector<Value> donors = per_layer(*donor, layers.size());
+    for (std::size_t i = 0; i < layers.size(); ++i) layers[i].donor = read_donor(donors[i]);
+  }
+  if (const auto slack = store.find("slack")) config.slack = slack->count({0, 1U << 30});
+}
+
 /// What other kinds than paged ones have no use for.
 void parse_blocks(const Fields& store, core::StoreConfig& config) {
   if (const auto block = store.find("block")) config.block = block->count({1, 1U << 20});
@@ -155,6 +176,12 @@ StoreSpec parse_store(const std::string& name, const Value& value, const core::S
     const std::vector<Value> thetas = per_layer(*rope, layers.size());
     for (std::size_t i = 0; i < layers.size(); ++i) layers[i].rope = read_rope(thetas[i]);
   }
+  if (const auto by = store.find("rope_by")) {
+    const bool by_rank = by->choice({"position", "rank"}) == 1;
+    if (by_rank && model.layers.front().rope) by->fail("a decoder rotates its keys to their positions");
+    for (core::LayerGeometry& layer : layers) layer.by_rank = by_rank && layer.rope;
+  }
+  parse_kept_rows(store, model.layers.front().rope.has_value(), spec.config);
   if (const auto sequences = store.find("sequences")) spec.config.sequences = sequences->count({1, 65536});
   read_codes(store, spec.config);
   parse_blocks(store, spec.config);

@@ -17,7 +17,8 @@ core::StoreConfig configured(const StoreSpec& spec, const StoreKind& kind) {
   core::StoreConfig config = spec.config;
   if (!spec.sliding_by_kind) return config;
   const bool can_slide = (kind.capabilities & static_cast<std::uint64_t>(trace::Capability::sliding)) != 0;
-  for (core::LayerGeometry& layer : config.layers) layer.sliding = can_slide;
+  // Where layers are sized by their windows, those without one keep everything.
+  for (core::LayerGeometry& layer : config.layers) layer.sliding = can_slide && (!config.slack || layer.window.limited);
   return config;
 }
 
@@ -73,6 +74,8 @@ StoreRun::StoreRun(const StoreSpec& spec, const StoreKind& kind, std::size_t str
     ropes_.emplace_back();
     if (layer.rope) ropes_.back().emplace(*layer.rope, layer.head_dim);
   }
+  for (trace::LayerIndex layer = 0; layer < layers(); ++layer)
+    if (has_own_rows(layer)) last_own_ = layer;
   stray_ = {std::vector<trace::Position>(layers()), 0, std::vector<std::uint32_t>(streams)};
   sequences_.assign(config().sequences, stray_);
   for (trace::SequenceId id = 0; id < sequences_.size(); ++id)
@@ -106,6 +109,7 @@ trace::Range StoreRun::newest_window(trace::SequenceId id, trace::LayerIndex lay
   const trace::Position to = end(id, layer);
   if (to == 0) return {};
   const trace::Position low = trace::window_low(core::effective_window(geometry(layer)), to - 1);
+  if (to <= geometry(layer).sinks) return {low, to};
   return {std::min(to, std::max(low, sequence(id).evicted_to)), to};
 }
 
@@ -147,8 +151,9 @@ core::SpanLedger* StoreRun::spans(trace::SequenceId id) noexcept {
 void StoreRun::accept_append(trace::SequenceId id, trace::LayerIndex layer, std::size_t stream, std::uint32_t count) {
   SequenceRun& run = sequence(id);
   if (layer >= run.ends.size()) return;
-  run.ends[layer] += count;
-  if (layer + 1U != run.ends.size()) return;
+  for (trace::LayerIndex reader = 0; reader < run.ends.size(); ++reader)
+    if (core::owner_of(config(), reader) == layer) run.ends[reader] += count;
+  if (layer != last_own_) return;
   run.ordinals[stream] += count;
   if (core::SpanLedger* ledger = spans(id); ledger != nullptr) ledger->append(count);
 }
@@ -166,7 +171,9 @@ void StoreRun::accept_evict(trace::SequenceId id, trace::Range range) {
 
 void StoreRun::accept_truncate(trace::SequenceId id, trace::Position to) {
   if (core::SpanLedger* ledger = spans(id); ledger != nullptr) ledger->truncate(to);
-  for (trace::Position& end : sequence(id).ends) end = std::min(end, to);
+  SequenceRun& run = sequence(id);
+  run.evicted_to = std::min(run.evicted_to, to);
+  for (trace::Position& end : run.ends) end = std::min(end, to);
 }
 
 void StoreRun::accept_clear(trace::SequenceId id) {

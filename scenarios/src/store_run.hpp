@@ -67,6 +67,8 @@ class StoreRun {
   [[nodiscard]] const core::AttentionPath& path() const noexcept { return *subject_.path; }
   [[nodiscard]] std::unique_ptr<core::StoreCache> make_cache(std::uint32_t tokens_max);
   [[nodiscard]] const core::StoreConfig& config() const noexcept { return traced_->config(); }
+  /// False where the layer reads a donor's rows, and none are appended.
+  [[nodiscard]] bool has_own_rows(trace::LayerIndex layer) const noexcept { return !geometry(layer).donor; }
   [[nodiscard]] trace::LayerIndex layers() const noexcept {
     return static_cast<trace::LayerIndex>(config().layers.size());
   }
@@ -136,6 +138,7 @@ class StoreRun {
   std::vector<std::unique_ptr<core::SpanLedger>> ledgers_;  ///< [sequence]; empty: spans are not followed
   std::vector<HeldView> held_;
   std::map<std::string, SavedFile> files_;
+  trace::LayerIndex last_own_ = 0;  ///< last layer of a token with rows of its own
 };
 
 }  // namespace kvwitness::scenarios

@@ -11,6 +11,11 @@ namespace {
 using trace::Operation;
 using trace::RefusalCode;
 
+/// Where the first query of an attention is rotated to: its position, or its rank in the window.
+trace::Position rotated_to(const core::LayerGeometry& layer, trace::Range window, trace::Position query) noexcept {
+  return layer.by_rank ? core::rank_in_window(layer.sinks, window.from, query) : query;
+}
+
 core::AttentionInput attention_input(const StoreRun& store, const QueryTask& task, std::span<const float> q) {
   const core::LayerGeometry& layer = store.geometry(task.layer);
   core::AttentionInput input;
@@ -18,6 +23,7 @@ core::AttentionInput attention_input(const StoreRun& store, const QueryTask& tas
   input.first_query = task.first;
   input.count = task.count;
   input.window = core::effective_window(layer);
+  input.sinks = layer.sinks;
   input.q_heads = layer.q_heads;
   input.kv_heads = layer.kv_heads;
   input.head_dim = layer.head_dim;
@@ -32,7 +38,7 @@ RefusalCode run_layers(Stage& stage, const TokenTask& task, const StepSpan& span
   const trace::Position first = store.end(task.sequence, 0);
   for (trace::LayerIndex layer = 0; layer < store.layers(); ++layer) {
     if (layer == 0) stage.expect(*task.step, span, Operation::append, layer);
-    const RefusalCode appended = append_layer(stage, task, layer);
+    const RefusalCode appended = store.has_own_rows(layer) ? append_layer(stage, task, layer) : RefusalCode::none;
     if (appended != RefusalCode::none) return appended;
     if (!task.attends) continue;
     const QueryTask queries{task.step, &store, task.sequence, layer, task.stream, task.ordinal, first, task.count};
@@ -48,11 +54,12 @@ std::size_t events_of_token(const StoreRun& store, bool attends) {
   constexpr std::size_t kAround = 32;  // the step, its region, and what a store declares beyond the usual
   constexpr std::size_t kAppend = 16;  // Expected, Called, RowDigests, Allocation, Overwrite, Append, RegionMeasured
   constexpr std::size_t kAttention =
-      32;  // Called, adapters, allocations, RegionMeasured of window, gather, attend; closes
+      34;  // Called, adapters, allocations, RegionMeasured of window, gather, attend; pieces of a mask; closes
   const std::size_t layers = store.config().layers.size();
   std::size_t events = kAround + layers * (kAppend + 1);
   if (!attends) return events;
   for (const core::LayerGeometry& layer : store.config().layers) events += kAttention + 1 + layer.q_elements() / 8 + 1;
+  for (const core::LayerGeometry& layer : store.config().layers) events += layer.by_rank ? layer.capacity : 0;
   return events + layers * 3 * store.max_runs();
 }
 
@@ -60,7 +67,7 @@ RefusalCode append_layer(Stage& stage, const TokenTask& task, trace::LayerIndex 
   StoreRun& store = *task.store;
   const auto elements = static_cast<std::uint32_t>(store.geometry(layer).kv_elements());
   core::RowsIn rows = stage.fill_rows(task.stream, layer, elements, task.ordinal, task.count);
-  if (core::Rope* rope = store.rope(layer); rope != nullptr)
+  if (core::Rope* rope = store.rope(layer); rope != nullptr && !store.geometry(layer).by_rank)
     rows = stage.rotated(rows, elements, *rope, store.end(task.sequence, layer));
   const auto appended = store.traced().append(task.sequence, layer, rows, stage.source(task.stream, task.ordinal));
   if (appended) store.accept_append(task.sequence, layer, task.stream, task.count);
@@ -79,7 +86,8 @@ RefusalCode attend_view(Stage& stage, const QueryTask& task, trace::ViewId view)
   const auto elements = static_cast<std::uint32_t>(store.geometry(task.layer).q_elements());
   const auto q = stage.fill_queries(task.stream, task.layer, elements, task.ordinal, task.count);
   if (core::Rope* rope = store.rope(task.layer); rope != nullptr)
-    stage.rotate_queries(elements, *rope, task.first, task.count);
+    stage.rotate_queries(elements, *rope,
+                         rotated_to(store.geometry(task.layer), traced.window_of(view).range, task.first), task.count);
   const std::span<float> out = std::span(stage.rooms().out).first(std::size_t{elements} * task.count);
   const auto attended =
       traced.attend(used, attention_input(store, task, q), store.path(), out, stage.source(task.stream, task.ordinal));
@@ -94,7 +102,9 @@ RefusalCode attend_window(Stage& stage, const QueryTask& task) {
   StoreRun& store = *task.store;
   const trace::WindowSize window = core::effective_window(store.geometry(task.layer));
   trace::Range keys = store.path().key_range(task.layer, window, task.first, task.count);
-  keys.from = std::max(keys.from, std::min(store.sequence(task.sequence).evicted_to, keys.to));
+  // Sinks outlive what is evicted on request.
+  if (keys.to > store.geometry(task.layer).sinks)
+    keys.from = std::max(keys.from, std::min(store.sequence(task.sequence).evicted_to, keys.to));
   const auto view = store.traced().open(task.sequence, task.layer, keys);
   if (!view) return view.code();
   const RefusalCode attended = attend_view(stage, task, *view);

@@ -1,10 +1,17 @@
 #include "model_state.hpp"
 
+#include <utility>
+
 namespace kvwitness::verify {
 
 void Model::State::do_save(StoreState& store, StoreIndex index) {
   const SequenceState* saved = sequence(store, store.model.call.sequence);
-  if (saved != nullptr) saves.keep({store.told.file, index, saved->layers});
+  if (saved == nullptr) return;
+  SavedSequence kept{store.told.file, index, saved->layers};
+  // What a reader holds is what its donor does.
+  for (LayerIndex layer = 0; layer < kept.layers.size(); ++layer)
+    kept.layers[layer] = saved->layers[store.model.owner(layer)];
+  saves.keep(std::move(kept));
 }
 
 void Model::State::do_restore(StoreState& store, StoreIndex index, std::uint64_t number) {
@@ -15,6 +22,7 @@ void Model::State::do_restore(StoreState& store, StoreIndex index, std::uint64_t
     return lose_track(store, "a file was restored that is none of those remembered");
   for (ViewModel& view : views) view.edited = view.edited || (view.store == index && view.sequence == call.sequence);
   for (std::size_t i = 0; i < on->layers.size(); ++i) {
+    if (store.model.is_reader(static_cast<LayerIndex>(i))) continue;
     rooms += saved->layers[i].room();
     rooms -= on->layers[i].room();
     on->layers[i] = saved->layers[i];

@@ -54,7 +54,8 @@ std::optional<OutputLayer> layer_of(const OutputRow& row, const Model& model) {
   if (store == nullptr || rows == nullptr) return std::nullopt;
   const std::optional<OracleShape> shape = shape_of(*store, row.event.layer);
   if (!shape || row.values.size() != shape->q_elements()) return std::nullopt;
-  return OutputLayer{*shape, store->layers[row.event.layer], store->formats[row.event.layer], *rows};
+  return OutputLayer{*shape, store->layers[row.event.layer], store->formats[row.event.layer], *rows,
+                     store->owner(row.event.layer)};
 }
 
 }  // namespace kvwitness::verify

@@ -54,6 +54,7 @@ struct OutputLayer {
   const trace::LayerDeclared& declared;
   const trace::LayerFormat& format;
   const LayerModel& rows;
+  LayerIndex owner = 0;  ///< the layer that the rows were given to: a reader's donor
 };
 /// nullopt where the model does not follow it, or the row has another number of elements than the layer's queries.
 [[nodiscard]] std::optional<OutputLayer> layer_of(const OutputRow& row, const Model& model);

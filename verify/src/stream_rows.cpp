@@ -22,7 +22,7 @@ const trace::StreamSpec* StreamRows::find(trace::NameHash name) const noexcept {
 
 std::optional<std::span<const float>> StreamRows::rows(const LayerModel& model, const RowsWanted& wanted, Range range) {
   if (range.empty()) return std::span<const float>{};
-  if (range.from < model.start() || range.to > model.end()) return std::nullopt;
+  if (!model.holds(range)) return std::nullopt;
   if (wanted.elements == 0 || range.count() > kFloatsMax / wanted.elements) return std::nullopt;
   Cell& cell = cell_of(wanted);
   const std::size_t before = cell.values.capacity();

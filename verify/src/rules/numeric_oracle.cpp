@@ -81,7 +81,7 @@ class NumericOracle final : public RuleChecker<NumericOracle, kInfo, Reads> {
     const Position query = row.recorded.position;
     keys_ = lawful_keys(layer->declared, layer->rows, row.call, query);
     const bool by_rank = layer->declared.rope == static_cast<std::uint32_t>(trace::KeyRotation::ranks);
-    RowsWanted wanted{row.event.store, row.event.sequence,         row.event.layer,
+    RowsWanted wanted{row.event.store, row.event.sequence,         layer->owner,
                       trace::Plane::k, layer->shape.kv_elements(), rotation && !by_rank ? &*rotation : nullptr};
     sink_keys_.clear();
     sink_values_.clear();

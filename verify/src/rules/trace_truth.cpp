@@ -408,9 +408,9 @@ void TraceTruth::on(const trace::Reported& reported, const Event& event, const M
   for (SequenceId sequence = 0; sequence < store->created.sequences; ++sequence) {
     for (LayerIndex layer = 0; layer < store->layers.size(); ++layer) {
       if (store->is_reader(layer)) continue;
-      const std::uint64_t rows = moment.model.layer(event.store, sequence, layer)->rows();
-      positions += rows;
-      bytes += held_bytes(*store, layer, moment.model.layer(event.store, sequence, layer)->held());
+      const LayerModel& rows = *moment.model.layer(event.store, sequence, layer);
+      positions += rows.rows();
+      bytes += held_bytes(*store, layer, rows.held()) + held_bytes(*store, layer, rows.sinks());
     }
   }
   const bool is_bytes = reported.what == used_bytes;

@@ -67,7 +67,7 @@ class VisibleSet final : public RuleChecker<VisibleSet, kInfo, Reads> {
     if (stream == nullptr || layer->declared.rope != 0) return;  // equal keys are no longer equal once rotated
     // Values no longer name their ordinals once they were codes.
     if (is_coded(*moment.model.store(row->event.store), row->event.layer)) return;
-    const RowsWanted wanted{row->event.store, row->event.sequence, row->event.layer, trace::Plane::v,
+    const RowsWanted wanted{row->event.store, row->event.sequence, layer->owner, trace::Plane::v,
                             layer->shape.kv_elements()};
     const auto v = streams_.rows(layer->rows, wanted, lawful.window);
     sinks_.clear();
@@ -124,7 +124,7 @@ class VisibleSet final : public RuleChecker<VisibleSet, kInfo, Reads> {
     for (Position p = tried.from; p < tried.to; ++p) {
       const ModelRow* held = layer.rows.find(p);
       const std::uint32_t ordinal = held != nullptr ? held->ordinal : oldest - (start - p);
-      trace::fill_row(stream, {trace::Plane::v, row.event.layer, ordinal},
+      trace::fill_row(stream, {trace::Plane::v, layer.owner, ordinal},
                       std::span(v).subspan((p - tried.from) * elements, elements));
     }
     return seen_keys({row.values, layer.shape.q_heads / layer.shape.kv_heads, layer.shape.head_dim, tried.from, v,

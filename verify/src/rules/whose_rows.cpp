@@ -26,6 +26,7 @@ class Rows {
   Rows(const FoundRows& found, const Model& model, const trace::Claims& claims)
       : layer_(model.layer(found.store, found.sequence, found.layer)), index_(found.layer), claims_(claims) {
     const StoreModel* store = model.store(found.store);
+    if (store != nullptr && found.layer < store->layers.size()) index_ = store->owner(found.layer);
     if (store == nullptr || found.layer >= store->layers.size() || !keeps_rows_as_given(*store, found.layer)) return;
     const trace::LayerDeclared& declared = store->layers[found.layer];
     const std::uint64_t elements = std::uint64_t{declared.kv_heads} * declared.head_dim;
