@@ -98,9 +98,7 @@ void WitnessBoard::on_store_event(const Event& event, const Model& model, const 
     case EventType::LayerDeclared: return on_layer(event, store);
     case EventType::WindowOpened: return on_window(event, model, store);
     case EventType::Called: boards_[event.store].pieces = 0; return;
-    case EventType::Append:
-      if (++boards_[event.store].pieces == 2) meet(event.store, Property::append_wrapped);
-      return;
+    case EventType::Append: return on_piece(event, store);
     case EventType::Overwrite: return meet(event.store, Property::append_overwrote);
     case EventType::Move: return meet(event.store, Property::edit_moved_or_removed);
     case EventType::Truncate:
@@ -118,6 +116,17 @@ void WitnessBoard::on_store_event(const Event& event, const Model& model, const 
     case EventType::TensorRecorded: return meet(event.store, Property::tensor_recorded);
     default: return;
   }
+}
+
+void WitnessBoard::on_piece(const Event& event, const StoreModel& store) {
+  if (++boards_[event.store].pieces == 2) meet(event.store, Property::append_wrapped);
+  if (event.layer >= store.layers.size()) return;
+  // Blocks are not overwritten: a full layer that slides lets its oldest positions go.
+  const trace::LayerDeclared& layer = store.layers[event.layer];
+  const auto append = trace::payload_of<trace::Append>(event);
+  const bool is_full = append.first + append.count - append.held_from == layer.capacity;
+  if (layer.block != 0 && layer.sliding != 0 && append.held_from > 0 && is_full)
+    meet(event.store, Property::append_overwrote);
 }
 
 void WitnessBoard::on_layer(const Event& event, const StoreModel& store) {

@@ -85,6 +85,7 @@ class WitnessBoard {
   void on_refused(const Event& event);
   void on_attention(const Event& event, const Model& model, const StoreModel& store);
   void on_edit(const Event& event);
+  void on_piece(const Event& event, const StoreModel& store);
   void on_layer(const Event& event, const StoreModel& store);
 
   std::vector<Asked> asked_;

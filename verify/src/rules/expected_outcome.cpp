@@ -50,7 +50,7 @@ class ExpectedOutcome final : public RuleChecker<ExpectedOutcome, kInfo, Reads> 
     if (!told && !is_scripted) return;
     meet();
     const RefusalCode expected = told ? told->outcome : RefusalCode::none;
-    if (outcome_of(*call) == expected) return;
+    if (outcome_of(*call) == expected || (!told && waits_for_room(*call, moment))) return;
     violate(event, moment, fmt::format("{} {}", to_text(region.operation), outcome_text(expected)),
             outcome_text(outcome_of(*call)), call->number);
   }
@@ -71,6 +71,16 @@ class ExpectedOutcome final : public RuleChecker<ExpectedOutcome, kInfo, Reads> 
     Event event;
     trace::Expected expected;
   };
+
+  /// A workload asks until there is room. Whether there was none is for other rules to say.
+  static bool waits_for_room(const CallModel& call, const Moment& moment) {
+    const trace::Operation operation = call.called.operation;
+    const bool asks = operation == trace::Operation::admit || operation == trace::Operation::swap_in ||
+                      operation == trace::Operation::swap_out;
+    const std::vector<trace::StepInfo>& steps = moment.claims.steps;
+    return asks && outcome_of(call) == RefusalCode::no_memory && moment.step < steps.size() &&
+           steps[moment.step].operation == to_text(trace::Operation::workload);
+  }
 
   /// The expectation of an attend that never comes, because the window or gather that it needs is refused.
   std::optional<trace::Expected> ahead_of_its_call(const CallModel& call, const Event& event) {
