@@ -4,6 +4,7 @@
 #include "kvwitness/core/ring_store.hpp"
 #include "kvwitness/trace/event.hpp"
 #include "ring_slots.hpp"
+#include "rows_kept.hpp"
 
 #include <cstring>
 #include <optional>
@@ -26,6 +27,18 @@ class SinkRingStore final : public RingSlots {
     const auto lying = RingSlots::window(sequence, layer, range, scratch);
     if (!lying || !is_by_rank(layer)) return lying;
     return turned(*lying, scratch);
+  }
+
+  /// Windows by rank are copies; what lies in the ring is kept.
+  Outcome<Done> rows_kept(KeptRows& kept) const override {
+    for (SequenceId sequence = 0; sequence < config().sequences; ++sequence) {
+      const auto lying = [&](LayerIndex layer, Range range, WindowScratch& scratch) {
+        return RingSlots::window(sequence, layer, range, scratch);
+      };
+      const auto done = keep_sequence(*this, sequence, kept, lying);
+      if (!done) return done;
+    }
+    return Done{};
   }
 
   Outcome<Done> still_valid(const Window& window) const override {

@@ -49,6 +49,7 @@ TracedStore::TracedStore(KvStore& store, trace::Bus& bus, trace::StoreIndex inde
                    bus.names().intern("resident-positions")};
   report_names_.uniform_rows = bus.names().intern("uniform-rows");
   report_names_.uniform_bytes = bus.names().intern("uniform-bytes");
+  report_names_.poisoned_bytes = bus.names().intern("poisoned-bytes");
   reserve_rooms();
   k_code_ = row_code(config(), Plane::k);
   v_code_ = row_code(config(), Plane::v);

@@ -108,6 +108,7 @@ class PagedRun {
     for (int i = 0; i < operations; ++i) {
       BOOST_TEST_CONTEXT("operation " << i) {
         step();
+        poison(*store_, i % 2 == 0 ? PoisonFill::nan : PoisonFill::huge);
         check();
       }
     }

@@ -66,6 +66,7 @@ class CodedWorld {
       if (!appended.ok()) return;
     }
     next_tag_ += count;
+    poison(*store_, next_tag_ % 2 == 0 ? PoisonFill::nan : PoisonFill::huge);
   }
 
   void truncate(std::int64_t to) {

@@ -4,13 +4,16 @@
 #include "kvwitness/core/compact_store.hpp"
 #include "kvwitness/core/flat_store.hpp"
 #include "kvwitness/core/layered_store.hpp"
+#include "kvwitness/core/poison.hpp"
 #include "kvwitness/core/ring_store.hpp"
 #include "kvwitness/core/sink_ring_store.hpp"
 #include "list_model.hpp"
 
 #include <boost/test/unit_test.hpp>
 
+#include <algorithm>
 #include <cstring>
+#include <functional>
 #include <memory>
 #include <string>
 #include <vector>
@@ -101,6 +104,14 @@ inline bool holds_as_modelled(const KvStore& store, const ListModel& model) {
   }
   const MemoryReport memory = store.memory();
   return memory.resident_positions == positions && memory.used_bytes == positions * 2 * kElements * sizeof(float);
+}
+
+/// Fills what the store says that nobody may see. Returns how many bytes.
+inline std::uint64_t poison(KvStore& store, PoisonFill fill) {
+  KeptRows kept;
+  BOOST_REQUIRE(store.rows_kept(kept).ok());
+  std::ranges::sort(kept, std::less<>(), &std::span<const std::byte>::data);
+  return fill_dead_memory(store.memory(), kept, fill);
 }
 
 inline std::unique_ptr<KvStore> make(const std::string& kind, const StoreConfig& config) {

@@ -29,6 +29,9 @@ class PagedStore final : public KvStore, private Forking, private Paging {
   Outcome<Window> window(SequenceId sequence, LayerIndex layer, Range range, WindowScratch& scratch) const override;
   Outcome<Copied> read(SequenceId sequence, LayerIndex layer, Range range, const RowsOut& out) const override;
   Outcome<Done> still_valid(const Window& window) const override;
+  /// Besides what sequences hold: blocks that a prefix can be found in, those that may still be published, and the
+  /// host's.
+  Outcome<Done> rows_kept(KeptRows& kept) const override;
   Outcome<Edited> truncate(SequenceId sequence, Position to) override;
   Outcome<Edited> evict(SequenceId sequence, Range range) override;
   Outcome<Edited> clear(SequenceId sequence) override;
@@ -83,6 +86,10 @@ class PagedStore final : public KvStore, private Forking, private Paging {
   /// Lowest position that a query at `position` must find held in some layer.
   [[nodiscard]] Position needed_from(Position position) const noexcept;
   [[nodiscard]] bool is_view_fresh(const Window& window) const noexcept;
+  /// Appends the first `rows` rows of a block, of all layers.
+  void keep_block(const BlockRows& memory, std::uint32_t block, std::uint32_t rows, KeptRows& kept) const;
+  /// Appends what the blocks of a sequence hold that it named and that are not published yet.
+  void keep_named(SequenceId sequence, KeptRows& kept) const;
   /// Calls `take(first position, count, slot)` for each run of slots of a range that the table has.
   template <class F>
   void for_each_run(SequenceId sequence, Range range, F&& take) const;

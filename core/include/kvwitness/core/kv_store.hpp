@@ -12,6 +12,7 @@
 #include <cstdint>
 #include <span>
 #include <string_view>
+#include <vector>
 
 namespace kvwitness::core {
 
@@ -121,6 +122,9 @@ struct MemoryReport {
   std::uint64_t uniform_bytes = 0;
 };
 
+/// Pieces of a store's memory that hold rows, in any order; they may overlap.
+using KeptRows = std::vector<std::span<const std::byte>>;
+
 /// What a store is; constant over its life.
 struct StoreLayout {
   std::string_view kind;                ///< "ring", "flat", "compact"
@@ -193,6 +197,12 @@ class KvStore {
   /// Copies the keys before rotation, as `RowsIn::k_raw` gave them: count * kv_heads * head_dim values. The default,
   /// for stores that keep none: refused `unsupported`. Otherwise as `read`.
   virtual Outcome<Copied> read_raw(SequenceId sequence, LayerIndex layer, Range range, std::span<float> k_raw) const;
+
+  /// Appends the memory of every row that some later legal call may show before it is written again. The default: rows
+  /// of a window over all that each layer holds, and the keys before rotation that belong to them. A store that keeps
+  /// others besides (a cached prefix, a tier) names those too, or a poison destroys them (core/poison.hpp). Refuses
+  /// `unsupported` where windows are copies, so that nobody knows where their rows lie.
+  virtual Outcome<Done> rows_kept(KeptRows& kept) const;
 
   /// Refuses `stale` exactly when one of the window's slots was rewritten, moved or freed since it was opened. The
   /// default, for copied windows: when one of its positions is no longer held, or the layer ends before the end that it

@@ -6,6 +6,7 @@
 #include "kvwitness/core/attention.hpp"
 #include "kvwitness/core/kv_store.hpp"
 #include "kvwitness/core/paging.hpp"
+#include "kvwitness/core/poison.hpp"
 #include "kvwitness/core/scope.hpp"
 #include "kvwitness/trace/bus.hpp"
 #include "kvwitness/trace/rows.hpp"
@@ -31,7 +32,7 @@ struct TracedOptions {
 };
 
 /// Not thread-safe; one emitting thread. The store is as freshly built; it and the bus outlive the seam. Its destructor
-/// closes what is open and frees what was declared. After construction it allocates nothing.
+/// closes what is open and frees what was declared. After construction only `poison` allocates.
 ///
 /// What a store returns is believed by nobody. Counts, ranges and slots are told as they are, however absurd, and left
 /// to the rules. Memory is read only where it is known: a window's rows count as far as they lie in a storage that the
@@ -98,6 +99,11 @@ class TracedStore {
   /// Restores a sequence from a file. `end_then`: where it ended when it was saved, by the caller's own count.
   Outcome<Done> restore(SequenceId sequence, std::span<const std::byte> file, Position end_then);
 
+  /// Fills all memory of the store that no legal call can show before it is written again (core/poison.hpp). Changes
+  /// nothing that anybody may see: views stay as fresh as they were. A store without `zero_copy` refuses `unsupported`.
+  /// Allocates.
+  Outcome<Done> poison(PoisonFill fill);
+
   /// Makes `child` begin as `parent` is up to `to`. A store that cannot fork refuses `unsupported`.
   Outcome<Done> fork(SequenceId parent, SequenceId child, Position to);
   /// Makes each sequence i below parents.size() what parents[i] was. A store that cannot fork refuses `unsupported`.
@@ -142,6 +148,7 @@ class TracedStore {
     trace::NameHash host_blocks_used = 0;
     trace::NameHash uniform_rows = 0;
     trace::NameHash uniform_bytes = 0;
+    trace::NameHash poisoned_bytes = 0;
   };
 
   void reserve_rooms();
@@ -201,7 +208,6 @@ class TracedStore {
   [[nodiscard]] bool add_rows(SequenceId sequence, LayerIndex layer, Range rows, Position end,
                               trace::StateDigest& told);
 
-  [[nodiscard]] View* free_view() noexcept;
   void report_pool();
   /// Tells what a call about `sequence` did to blocks.
   void tell_blocks(SequenceId sequence, std::span<const BlockChange> changes);
@@ -213,6 +219,7 @@ class TracedStore {
   template <class F>
   Outcome<Done> swap(SequenceId sequence, trace::Operation operation, F&& body);
 
+  [[nodiscard]] View* free_view() noexcept;
   [[nodiscard]] View& find(trace::ViewId view);
   [[nodiscard]] const View& find(trace::ViewId view) const;
   /// Takes over what the store returned: keeps what may be read.
