@@ -19,16 +19,21 @@ namespace kvwitness::scenarios {
 namespace {
 
 constexpr std::string_view kSut = "@sut";
+constexpr std::string_view kMutantPrefix = "mutant:";
 
 const std::string& resolved(const std::string& kind, const DriveOptions& options) {
   return kind == kSut ? options.sut : kind;
 }
 
-void require_kind(const StoreRegistry& registry, const std::string& name) {
+void require_kind(const StoreRegistry& registry, const std::string& name, const StoreSpec& spec) {
   if (registry.find(name) != nullptr) return;
+  const bool is_mutant = name.starts_with(kMutantPrefix);
   std::vector<std::string> known;
-  for (const StoreKind& kind : registry.all()) known.push_back(kind.name);
-  throw trace::Error(fmt::format("no store kind '{}'{}", name, suggestion(name, known)));
+  for (const StoreKind& kind : registry.all())
+    if (kind.name.starts_with(kMutantPrefix) == is_mutant) known.push_back(kind.name);
+  const std::string what = fmt::format("no store kind '{}'{}", name, suggestion(name, known));
+  // What the caller chose for @sut stands in no script.
+  throw spec.kind == kSut ? trace::Error(what) : trace::Error(spec.kind_at, what);
 }
 
 /// In single quotes where the shell would take it apart.
@@ -99,9 +104,10 @@ void tell_end(Stage& stage) {
 
 trace::Claims resolved_claims(const Case& which, const StoreRegistry& registry, const DriveOptions& options) {
   trace::Claims claims = which.claims;
-  for (trace::StoreClaim& store : claims.stores) {
+  for (std::size_t i = 0; i < claims.stores.size(); ++i) {
+    trace::StoreClaim& store = claims.stores[i];
     store.kind = resolved(store.kind, options);
-    require_kind(registry, store.kind);
+    require_kind(registry, store.kind, which.stores.at(i));
   }
   claims.replay = replay_command(which, options);
   return claims;

@@ -29,6 +29,10 @@ void Value::fail(const std::string& message) const {
   throw error_at(*file_, node_->place, name_ + ": " + message);
 }
 
+trace::Location Value::location() const {
+  return {*file_, node_->place.line, node_->place.column, {}};
+}
+
 void Value::require(NodeKind kind) const {
   if (node_->kind != kind) fail(fmt::format("must be {}, not {}", to_text(kind), to_text(node_->kind)));
 }

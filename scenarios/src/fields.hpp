@@ -51,6 +51,8 @@ class Value {
   /// Members of an object whose keys are names that the script chooses. Throws where one is no word, or there is none.
   [[nodiscard]] std::vector<std::pair<std::string, Value>> named() const;
 
+  /// Where the value stands.
+  [[nodiscard]] trace::Location location() const;
   [[noreturn]] void fail(const std::string& message) const;
   void require(NodeKind kind) const;
 

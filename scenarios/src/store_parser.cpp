@@ -154,7 +154,8 @@ void parse_blocks(const Fields& store, core::StoreConfig& config) {
 /// `model`: its layers have rope where a decoder is run.
 StoreSpec parse_store(const std::string& name, const Value& value, const core::StoreConfig& model, Room& room) {
   const Fields store(value, store_keys());
-  StoreSpec spec{name, store.get("kind").text(), model, !store.has("sliding")};
+  const Value kind = store.get("kind");
+  StoreSpec spec{name, kind.text(), model, !store.has("sliding"), kind.location()};
   std::vector<core::LayerGeometry>& layers = spec.config.layers;
   const std::vector<Value> capacities = per_layer(store.get("capacity"), layers.size());
   for (std::size_t i = 0; i < layers.size(); ++i) layers[i].capacity = capacities[i].count({1, 1U << 30});

@@ -341,6 +341,23 @@ BOOST_AUTO_TEST_CASE(claims_name_the_kinds_and_the_command_that_runs_the_case_ag
       [](const trace::Error& error) { return std::string(error.what()).find("'ring'") != std::string::npos; });
 }
 
+/// Whoever mistyped a kind is shown where, and the correct ones; not the seeded faults.
+BOOST_AUTO_TEST_CASE(an_unknown_kind_is_told_where_the_script_names_it) {
+  const auto message = [](const std::string& stores) -> std::string {
+    try {
+      record_steps(stores, R"({"op": "append"})");
+    } catch (const trace::Error& error) {
+      return error.what();
+    }
+    return "";
+  };
+  const std::string unknown =
+      message(R"({"sut": {"kind": "@sut", "capacity": 4}, "ref": {"kind": "zzz", "capacity": 4}})");
+  BOOST_TEST(unknown.find("no store kind 'zzz'") != std::string::npos, unknown);
+  BOOST_TEST(unknown.find(".jsonc:") != std::string::npos, unknown);
+  BOOST_TEST(unknown.find("mutant:") == std::string::npos, unknown);
+}
+
 BOOST_AUTO_TEST_CASE(the_caller_hears_how_far_the_run_is) {
   const std::string text =
       R"({"version": 1, "id": "a", "model": {"layers": 1, "q_heads": 1, "kv_heads": 1, "head_dim": 4},

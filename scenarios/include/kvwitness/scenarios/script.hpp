@@ -3,8 +3,10 @@
 
 #include "kvwitness/core/decoder/speculate.hpp"
 #include "kvwitness/core/geometry.hpp"
+#include "kvwitness/core/poison.hpp"
 #include "kvwitness/scenarios/decoder_source.hpp"
 #include "kvwitness/trace/claims.hpp"
+#include "kvwitness/trace/error.hpp"
 
 #include <cstddef>
 #include <cstdint>
@@ -25,6 +27,7 @@ struct StoreSpec {
   /// The script leaves sliding to the kind: when the case is run every layer slides iff the kind can, whatever
   /// `config` says.
   bool sliding_by_kind = false;
+  trace::Location kind_at;  ///< where the script names the kind
 };
 
 /// One token source.
@@ -78,6 +81,7 @@ struct Step {
   std::string saved_by;                    ///< restore: store that saved the file; empty: the one that restores it
   std::string saved_as;                    ///< restore: label of the file
   Damage damage = Damage::none;            ///< restore
+  core::PoisonFill fill = core::PoisonFill::zero;  ///< poison
   std::string file;                        ///< workload: relative to the script's file, or absolute
   std::uint32_t attend_every = 1;          ///< decode, workload: attention at every n-th token (and at each wrap)
   std::uint32_t record_every = 1;          ///< of a decoder: logits of every n-th token of the stream
@@ -88,8 +92,7 @@ struct Step {
   trace::SequenceId cloned = 0;            ///< clone: the sequence that is copied
   std::uint32_t lanes = 0;                 ///< workload: sequences interleaved; 0: all of the store's
   std::uint32_t requests_max = 0;          ///< workload: 0: all
-  std::optional<Schedule> schedule;        ///< workload: requests
-                                           ///< are admitted; absent: each has a sequence to itself
+  std::optional<Schedule> schedule;        ///< workload: requests are admitted; absent: each has a sequence to itself
   std::optional<trace::SequenceId> of;     ///< append, prefill, decode, admit: the sequence whose rows are taken
   bool is_prompt = false;                  ///< append, prefill: what is left of the admitted prompt, instead of `count`
   trace::SequenceId child = 0;             ///< fork
