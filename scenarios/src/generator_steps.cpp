@@ -455,7 +455,7 @@ void StepWriter::refuse_sequence() {
 
 void StepWriter::refuse_layer() {
   const auto layers = static_cast<std::uint32_t>(model_.config().layers.size());
-  if (layers == 1 || model_.longest_append(id_) == 0) return;
+  if (layers == 1 || model_.longest_append(id_) < 2) return;
   const std::uint32_t early = dice_->between(1, layers - 1);
   const auto is_reader = [&](std::uint32_t layer) { return model_.config().layers[layer].donor.has_value(); };
   add_refused(fmt::format(R"({}, "layer": {})", call("append"), early),
