@@ -1,5 +1,6 @@
 #include "kvwitness/reports/explain.hpp"
 
+#include "kvwitness/reports/fault_classes.hpp"
 #include "kvwitness/reports/selection.hpp"
 #include "kvwitness/scenarios/mutants.hpp"
 #include "kvwitness/trace/error.hpp"
@@ -8,6 +9,7 @@
 #include "style.hpp"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 #include <nlohmann/json.hpp>
 
 #include <algorithm>
@@ -62,10 +64,24 @@ void write_rule(const verify::RuleInfo& info, const Style& style, std::ostream& 
   }
 }
 
-void write_class(std::string_view slug, const Style& style, std::ostream& out) {
-  out << style.paint(Color::bold, slug) << " (a class of public faults)\n";
+/// Rules that the mutants of a class were made for, each once.
+std::string rules_of(std::string_view slug) {
+  std::set<std::string_view> rules;
   for (const scenarios::Mutant& mutant : scenarios::all_mutants()) {
-    if (mutant.fault_class != slug) continue;
+    if (mutant.fault_class == slug) rules.insert(mutant.killed_by);
+  }
+  return fmt::format("{}", fmt::join(rules, ", "));
+}
+
+void write_class(const FaultClass& one, const Style& style, std::ostream& out) {
+  out << style.paint(Color::bold, one.slug) << " (a class of public faults)\n";
+  write_field("says", one.says, style, out);
+  write_field("formula", one.formula, style, out);
+  write_field("seen in", one.seen, style, out);
+  write_field("mended", one.mended, style, out);
+  write_field("rules", rules_of(one.slug), style, out);
+  for (const scenarios::Mutant& mutant : scenarios::all_mutants()) {
+    if (mutant.fault_class != one.slug) continue;
     out << "\n  " << scenarios::kind_name(mutant) << "\n";
     write_field("wrong", mutant.title, style, out);
     write_field("why", mutant.why, style, out);
@@ -103,23 +119,30 @@ void write_rule_list_json(std::ostream& out) {
   out << rules.dump(2) << "\n";
 }
 
+void write_class_list(std::ostream& out, bool color) {
+  const Style style(color);
+  Table table;
+  table.row({{"class of faults", Color::bold}, {"mutants", Color::bold, true}, {"says", Color::bold}});
+  for (const FaultClass& one : fault_classes()) {
+    const auto mutants = std::ranges::count(scenarios::all_mutants(), one.slug, &scenarios::Mutant::fault_class);
+    table.row({{std::string(one.slug)}, {std::to_string(mutants), Color::plain, true}, {std::string(one.says)}});
+  }
+  out << table.render(style);
+}
+
 void write_explanation(std::string_view word, std::ostream& out, bool color) {
   const Style style(color);
   if (const verify::Rule* rule = verify::find_rule(word); rule != nullptr) {
     write_rule(rule->info, style, out);
     return;
   }
+  if (const FaultClass* one = find_fault_class(word); one != nullptr) return write_class(*one, style, out);
   std::set<std::string> known;
-  for (const scenarios::Mutant& mutant : scenarios::all_mutants()) known.emplace(mutant.fault_class);
-  if (known.contains(std::string(word))) {
-    write_class(word, style, out);
-    return;
-  }
+  for (const FaultClass& one : fault_classes()) known.emplace(one.slug);
   for (const verify::Rule& rule : verify::all_rules()) known.emplace(rule.info.id);
   const std::string near = nearest_word(word, {known.begin(), known.end()});
-  throw trace::Error(
-      fmt::format("no rule and no class of faults is called '{}'{}", word,
-                  near.empty() ? "; `kvwitness explain` lists the rules" : "; did you mean '" + near + "'?"));
+  throw trace::Error(fmt::format("no rule and no class of faults is called '{}'{}", word,
+                                 near.empty() ? "; `kvwitness explain` lists both" : "; did you mean '" + near + "'?"));
 }
 
 }  // namespace kvwitness::reports

@@ -1,5 +1,8 @@
 #include "kvwitness/reports/matrix.hpp"
 
+#include "kvwitness/reports/fault_classes.hpp"
+#include "kvwitness/scenarios/mutants.hpp"
+
 #include "style.hpp"
 
 #include <fmt/format.h>
@@ -38,6 +41,52 @@ void write_legend(const MutantMatrix& matrix, std::ostream& out) {
   out << "\n";
 }
 
+/// Place of a class in the list of classes; those that are not in it (the canary's) come last.
+std::size_t place_of(std::string_view fault_class) {
+  return static_cast<std::size_t>(find_fault_class(fault_class) != nullptr
+                                      ? find_fault_class(fault_class) - fault_classes().data()
+                                      : std::ssize(fault_classes()));
+}
+
+std::vector<MutantResult> by_class(const MutantMatrix& matrix) {
+  std::vector<MutantResult> mutants = matrix.mutants;
+  std::ranges::stable_sort(mutants, {}, [](const MutantResult& one) { return place_of(one.fault_class); });
+  return mutants;
+}
+
+/// What became of the mutants of a class.
+struct ClassCount {
+  std::string_view slug;
+  std::uint64_t mutants = 0;
+  std::uint64_t killed = 0;  ///< by the rules named for them
+};
+
+std::vector<ClassCount> class_counts(const MutantMatrix& matrix) {
+  std::vector<ClassCount> counts;
+  for (const FaultClass& one : fault_classes()) counts.push_back({one.slug});
+  for (const MutantResult& mutant : matrix.mutants) {
+    const std::size_t place = place_of(mutant.fault_class);
+    if (place == counts.size()) continue;
+    ++counts[place].mutants;
+    counts[place].killed += mutant.fate == Fate::killed ? 1 : 0;
+  }
+  return counts;
+}
+
+/// Where only some mutants were run, classes without one say nothing.
+void write_classes(const MutantMatrix& matrix, const Style& style, std::ostream& out) {
+  if (matrix.mutants.size() < scenarios::all_mutants().size()) return;
+  const std::vector<ClassCount> counts = class_counts(matrix);
+  const auto covered = std::ranges::count_if(counts, [](const ClassCount& one) { return one.killed != 0; });
+  out << "\n"
+      << covered << " of " << counts.size() << " classes of public faults have a mutant that was "
+      << "killed by its rule\n";
+  for (const ClassCount& one : counts) {
+    if (one.killed != 0) continue;
+    out << style.paint(Color::red, one.mutants == 0 ? "no mutant" : "none killed") << " " << one.slug << "\n";
+  }
+}
+
 void write_cells(const MutantMatrix& matrix, const Style& style, std::ostream& out) {
   Table table;
   std::vector<Table::Cell> head = {{"mutant", Color::bold}, {"fault class", Color::bold}};
@@ -45,7 +94,7 @@ void write_cells(const MutantMatrix& matrix, const Style& style, std::ostream& o
   head.push_back({"cases", Color::bold, true});
   head.push_back({"fate", Color::bold});
   table.row(std::move(head));
-  for (const MutantResult& mutant : matrix.mutants) {
+  for (const MutantResult& mutant : by_class(matrix)) {
     std::vector<Table::Cell> row = {{mutant.name}, {mutant.fault_class}};
     for (const std::string& rule : matrix.rules) row.push_back(cell_of(mutant, rule));
     row.push_back({grouped(mutant.cases), Color::plain, true});
@@ -84,6 +133,7 @@ void write_matrix_text(const MutantMatrix& matrix, std::ostream& out, bool color
   const Style style(color);
   write_legend(matrix, out);
   write_cells(matrix, style, out);
+  write_classes(matrix, style, out);
   write_escaped(matrix, style, out);
   out << "\n" << counted(matrix.mutants.size(), "mutant") << ":";
   for (const Fate fate : {Fate::killed, Fate::killed_by_other, Fate::survived, Fate::not_reached, Fate::not_measured}) {
@@ -111,6 +161,9 @@ void write_matrix_json(const MutantMatrix& matrix, std::ostream& out) {
   for (const FalseBlame& one : matrix.blamed) {
     blamed.push_back({{"store", one.store}, {"case", one.case_name}, {"rule", one.rule}, {"observed", one.observed}});
   }
+  Json classes = Json::array();
+  for (const ClassCount& one : class_counts(matrix))
+    classes.push_back({{"class", one.slug}, {"mutants", one.mutants}, {"killed", one.killed}});
   const Json report = {{"kvwitness", "mutants"},
                        {"version", 1},
                        {"exit_code", exit_code(matrix)},
@@ -118,6 +171,7 @@ void write_matrix_json(const MutantMatrix& matrix, std::ostream& out) {
                        {"rules", matrix.rules},
                        {"rules_without_kill", matrix.rules_without_kill},
                        {"correct_stores_blamed", std::move(blamed)},
+                       {"classes", std::move(classes)},
                        {"mutants", std::move(mutants)}};
   out << report.dump(2, ' ', false, Json::error_handler_t::replace) << "\n";
 }

@@ -34,7 +34,7 @@ trace::Tolerance parse_tolerance(const Fields& rule, std::string_view id) {
   using trace::Comparison;
   trace::Tolerance tolerance;
   const auto by = rule.find("by");
-  if (by && (id == "output-bound" || id == "different-output" || id == "golden-sha256"))
+  if (by && (id == "output-bound" || id == "different-output" || id == "golden-sha256" || id == "suffix-relativity"))
     by->fail(fmt::format("{} compares in one way only", id));
   if (id == "output-bound") tolerance.by = Comparison::abs_rel;
   if (by) tolerance.by = static_cast<Comparison>(by->choice({"bits", "max_ulp", "abs_rel", "cosine_min"}));
@@ -68,7 +68,8 @@ std::string parse_rule_id(const Value& value, const std::vector<std::string>& kn
 
 /// Rules that compare recorded tensors.
 bool is_about_tensors(std::string_view rule) noexcept {
-  return rule == "same-output" || rule == "different-output" || rule == "output-bound" || rule == "golden-sha256";
+  return rule == "same-output" || rule == "different-output" || rule == "output-bound" || rule == "golden-sha256" ||
+         rule == "suffix-relativity";
 }
 
 void parse_ordinals(const Fields& rule, trace::RuleRequest& request) {

@@ -204,7 +204,14 @@ std::span<const StepWriter::Kind> StepWriter::kinds() {
       {&StepWriter::truncate, Capability::truncate},
       {&StepWriter::evict, Capability::front_evict},
       {&StepWriter::trim, Capability::front_evict},
-      {&StepWriter::clear, Capability::clear},
+      {&StepWriter::clear, Capability::clear, false, false, true},
+/// The dead memory of the store under test alone: nothing that is held changes, and no view goes stale.
+void StepWriter::poison() {
+  const std::string_view fill = dice_->pick<std::string_view>({"nan", "nan", "huge", "zero"});
+  add(fmt::format(R"("op": "poison"{}, "fill": "{}")", on_sut(), fill));
+}
+
+      {&StepWriter::poison, Capability::zero_copy, false, false, true},
       {&StepWriter::save, Capability::save},
       {&StepWriter::restore, Capability::save},
       {&StepWriter::refuse_append, {}, false, true},

@@ -41,10 +41,11 @@ constexpr Keys kEvict = {"op", "id", "on", "seq", "expect", "from", "to", "count
 constexpr Keys kTrim = {"op", "id", "on", "seq", "expect", "slack"};
 constexpr Keys kTruncate = {"op", "id", "on", "seq", "expect", "to"};
 constexpr Keys kPlain = {"op", "id", "on", "seq", "expect"};
-constexpr Keys kVerify = {"op", "id", "on", "seq", "stream", "tokens", "parents", "as"};
-constexpr Keys kClone = {"op", "id", "on", "seq", "of"};
 constexpr Keys kSave = {"op", "id", "on", "seq", "expect", "as"};
 constexpr Keys kRestore = {"op", "id", "on", "seq", "expect", "from", "damage"};
+constexpr Keys kPoison = {"op", "id", "on", "expect", "fill"};
+constexpr Keys kVerify = {"op", "id", "on", "seq", "stream", "tokens", "parents", "as"};
+constexpr Keys kClone = {"op", "id", "on", "seq", "of"};
 constexpr Keys kFork = {"op", "id", "on", "seq", "expect", "to", "upto"};
 constexpr Keys kReorder = {"op", "id", "on", "expect", "parents"};
 constexpr Keys kAdmit = {"op", "id", "on", "seq", "expect", "prompt", "output", "of", "prefix", "stream", "ordinal"};
@@ -74,6 +75,7 @@ constexpr OperationKeys kOperations[] = {
     {Operation::drop, {"drop", kPlain}},
     {Operation::save, {"save", kSave}},
     {Operation::restore, {"restore", kRestore}},
+    {Operation::poison, {"poison", kPoison}},
     {Operation::verify, {"verify", kVerify}},
     {Operation::clone, {"clone", kClone}},
     {Operation::compare, {"compare", kCompare}},

@@ -85,6 +85,9 @@ Step StepParser::parse_step(const Value& value) {
     case Operation::fork: parse_fork(step, fields); break;
     case Operation::reorder: parse_reorder(step, fields); break;
     case Operation::admit: parse_admit(step, fields); break;
+    case Operation::poison:
+      step.fill = static_cast<core::PoisonFill>(fields.get("fill").choice({"zero", "nan", "huge"}));
+      break;
     case Operation::compare: parse_compare(step, fields); break;
     case Operation::workload: parse_workload(step, fields); break;
     case Operation::repeat: parse_repeat(step, fields); break;
@@ -105,7 +108,7 @@ void StepParser::add_to_table(Step& step, const Fields& fields, const Value& val
 
 void StepParser::parse_call(Step& step, const Fields& fields) {
   parse_on(step, fields);
-  if (step.operation != Operation::reorder) {
+  if (step.operation != Operation::reorder && step.operation != Operation::poison) {
     if (const auto seq = fields.find("seq")) parse_sequences(step, *seq);
   }
   const bool expects =

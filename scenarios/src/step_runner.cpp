@@ -304,6 +304,10 @@ StepOutcome StepRunner::edit(const Step& step, StoreRun& store, const StepSpan& 
       if (done) store.accept_clear(sequence);
       return outcome_of(done.code());
     }
+    case Operation::poison: {
+      stage_->expect(step, span, Operation::poison, trace::kNoLayer);
+      return outcome_of(store.traced().poison(step.fill).code());
+    }
     default: {
       stage_->expect(step, span, step.operation, trace::kNoLayer);
       return outcome_of(store.traced().refuse_unsupported(sequence, step.operation).code());

@@ -24,12 +24,13 @@ using namespace kvwitness::scenarios::testing;
 namespace {
 
 const std::set<std::string_view> kRules = {
-    "zero-alloc-per-token", "golden-sha256",     "different-output", "output-bound",  "position-order",
-    "resident-set",         "window-exact",      "visible-set",      "stale-refusal", "legal-refused",
-    "expected-outcome",     "refusal-unchanged", "adapter-priced",   "same-output",   "numeric-oracle",
-    "rope-ledger",          "bounded-memory",    "ledger-balance",   "event-grammar", "trace-truth",
+    "zero-alloc-per-token", "golden-sha256",     "different-output", "output-bound",    "position-order",
+    "resident-set",         "window-exact",      "visible-set",      "stale-refusal",   "legal-refused",
+    "expected-outcome",     "refusal-unchanged", "adapter-priced",   "same-output",     "numeric-oracle",
+    "rope-ledger",          "bounded-memory",    "ledger-balance",   "event-grammar",   "trace-truth",
     "quantise-once",        "accounting",        "admission",        "block-reference", "non-interference",
-    "pool-conservation",    "prefix-sound",      "shared-write",     "stream-order"};
+    "pool-conservation",    "prefix-sound",      "shared-write",     "stream-order",    "suffix-relativity",
+    "saved-state",          "plan-matches",      "donor-reads"};
 
 template <class Store>
 StoreKind plain_kind(const std::string& name, mutants::Addressing addressing) {
@@ -47,9 +48,10 @@ StoreRegistry plain_stores() {
   registry.add({"quantised", "", core::quantised_capabilities(), [](const core::StoreConfig& config) {
                   return Subject{core::make_quantised_store(config), std::make_unique<core::AttentionPath>()};
                 }});
-  registry.add({"paged", "", core::paged_capabilities(), [](const core::StoreConfig& config) {
-                  return Subject{std::make_unique<mutants::PlainPaged>(config), std::make_unique<core::AttentionPath>()};
-                }});
+  registry.add(
+      {"paged", "", core::paged_capabilities(), [](const core::StoreConfig& config) {
+         return Subject{std::make_unique<mutants::PlainPaged>(config), std::make_unique<core::AttentionPath>()};
+       }});
   return registry;
 }
 
@@ -67,12 +69,14 @@ std::vector<Case> library_cases(std::uint64_t capabilities) {
   return cases;
 }
 
-/// A run without what differs between any two kinds (their names), or between two stores that do the same (how they
-/// count their changes).
+/// A run without what differs between any two kinds (their names, what was planned of them), or between two stores that
+/// do the same (how much of their memory is dead, how they count their changes).
 std::vector<trace::Event> comparable(std::vector<trace::Event> events) {
   std::erase_if(events, [](const trace::Event& event) {
     using enum trace::EventType;
-    return event.type == RunBegin || event.type == RunEnd || event.type == StoreCreated;
+    const bool is_plan = event.type == PlanLayer || event.type == PlanTotal;
+    return event.type == RunBegin || event.type == RunEnd || event.type == StoreCreated || event.type == Counter ||
+           is_plan;
   });
   for (trace::Event& event : events) {
     if (event.type == trace::EventType::WindowOpened) {

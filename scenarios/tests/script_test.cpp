@@ -123,7 +123,9 @@ BOOST_AUTO_TEST_CASE(unknown_keys_name_the_nearest) {
 
 BOOST_AUTO_TEST_CASE(unknown_words_name_the_nearest) {
   expect_error(steps(R"({"op": "decod"})"), R"("decod")", "did you mean 'decode'?");
-  expect_error(steps(R"({"op": "poison"})"), R"("poison")", "unknown 'poison'");
+  expect_error(steps(R"({"op": "zigzag"})"), R"("zigzag")", "unknown 'zigzag'");
+  expect_error(steps(R"({"op": "poison", "fill": "nam"})"), R"("nam")", "did you mean 'nan'?");
+  expect_error(steps(R"({"op": "poison", "fill": "nan", "seq": 0})"), R"("seq")", "unknown key 'seq'");
   expect_error(steps(R"({"op": "decode", "on": "suit"})"), R"("suit")", "did you mean 'sut'?");
   expect_error(steps(R"({"op": "clear", "expect": {"refused": "futur"}})"), R"("futur")", "did you mean 'future'?");
   expect_error(R"("requires": ["held-view"])", R"("held-view")", "did you mean 'held-views'?");

@@ -18,6 +18,8 @@ constexpr WitnessInfo kWitnesses[] = {
     {"edit.truncated", "a truncate took back at least one position"},
     {"edit.evicted", "an evict removed at least one position"},
     {"edit.cleared", "a sequence that held something was cleared"},
+    {"edit.restored", "a sequence was restored from a file"},
+    {"memory.poisoned", "memory that nobody may see was filled"},
     {"refused.any", "a call was refused"},
     {"refused.full", "a call was refused: full"},
     {"refused.evicted", "a call was refused: evicted"},

@@ -2,8 +2,10 @@
 
 #include "kvwitness/trace/error.hpp"
 #include "kvwitness/trace/event_table.hpp"
+#include "kvwitness/trace/names.hpp"
 
 #include <algorithm>
+#include <bit>
 #include <utility>
 
 namespace kvwitness::verify {
@@ -25,6 +27,7 @@ constexpr std::array<std::string_view, kProperties> kTexts{"window.opened",
                                                            "edit.evicted",
                                                            "edit.cleared",
                                                            "edit.restored",
+                                                           "memory.poisoned",
                                                            "refused.any",
                                                            "refused.full",
                                                            "refused.evicted",
@@ -112,6 +115,7 @@ void WitnessBoard::on_store_event(const Event& event, const Model& model, const 
     case EventType::PhaseEnd:
       if (trace::payload_of<trace::PhaseEnd>(event).by_exception != 0) meet(event.store, Property::phase_by_exception);
       return;
+    case EventType::Counter: return on_counter(event);
     case EventType::ScopeReset: return meet(event.store, Property::scope_reset);
     case EventType::TensorRecorded: return meet(event.store, Property::tensor_recorded);
     default: return;
@@ -194,6 +198,13 @@ void WitnessBoard::on_attention(const Event& event, const Model& model, const St
   const LayerModel* rows = model.layer(event.store, event.sequence, event.layer);
   if (view == nullptr || rows == nullptr || rows->held().empty()) return;
   if (rows->find(rows->end() - 1)->epoch > view->opened) meet(event.store, Property::view_held);
+}
+
+void WitnessBoard::on_counter(const Event& event) {
+  static const trace::NameHash kPoisoned = trace::hash_name("poisoned-bytes");
+  const auto counter = trace::payload_of<trace::Counter>(event);
+  if (counter.name == kPoisoned && std::bit_cast<double>(counter.value_bits) > 0)
+    meet(event.store, Property::memory_poisoned);
 }
 
 void WitnessBoard::on_edit(const Event& event) {

@@ -26,6 +26,7 @@ enum class Property : std::uint8_t {
   edit_evicted,
   edit_cleared,
   edit_restored,
+  memory_poisoned,
   refused_any,
   refused_full,
   refused_evicted,
@@ -49,7 +50,7 @@ enum class Property : std::uint8_t {
   scope_reset,
   tensor_recorded,
 };
-inline constexpr std::size_t kProperties = 35;
+inline constexpr std::size_t kProperties = 36;
 
 /// Counts what the witnesses asked for have met. Facts where there are some; a store's word (append.overwrote,
 /// append.wrapped, edits that moved rows) is held to the facts by the rules.
@@ -85,6 +86,7 @@ class WitnessBoard {
   void on_refused(const Event& event);
   void on_attention(const Event& event, const Model& model, const StoreModel& store);
   void on_edit(const Event& event);
+  void on_counter(const Event& event);
   void on_piece(const Event& event, const StoreModel& store);
   void on_layer(const Event& event, const StoreModel& store);
 

@@ -38,6 +38,7 @@ class Wrapped : public core::KvStore {
     return inner_->read(sequence, layer, range, out);
   }
   Outcome<core::Done> still_valid(const core::Window& window) const override { return inner_->still_valid(window); }
+  Outcome<core::Done> rows_kept(core::KeptRows& kept) const override { return inner_->rows_kept(kept); }
   Outcome<core::Edited> truncate(SequenceId sequence, Position to) override { return inner_->truncate(sequence, to); }
   Outcome<core::Edited> evict(SequenceId sequence, Range range) override { return inner_->evict(sequence, range); }
   Outcome<core::Edited> clear(SequenceId sequence) override { return inner_->clear(sequence); }

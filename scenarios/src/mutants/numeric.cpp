@@ -52,6 +52,7 @@ class TiledPath : public UnsaidPath {
 
  protected:
   static constexpr std::uint32_t kTile = 4;
+  static constexpr float kMasked = -std::numeric_limits<float>::infinity();
 
   void attend_row(core::LayerIndex layer, const AttentionInput& row, std::span<const Run> runs,
                   std::span<float> out) const noexcept override {
@@ -60,33 +61,55 @@ class TiledPath : public UnsaidPath {
       std::fill_n(sum, row.head_dim, 0.0F);
       Partial partial;
       for (const Run& run : runs) {
-        const std::uint32_t rows = rows_loaded(layer, run);
-        for (std::uint32_t first = 0; first < rows; first += kTile)
-          add_tile(row, run, head, {first, std::min(first + kTile, rows)}, partial, sum);
+        const Loaded rows = loaded(layer, run);
+        for (std::uint32_t first = 0; first < rows.run.count; first += kTile)
+          add_tile(row, rows, head, {first, std::min(first + kTile, rows.run.count)}, partial, sum);
       }
       if (partial.denominator != 0) rescale(row.head_dim, 1 / partial.denominator, sum);
     }
   }
-  /// Rows of a run that are loaded: `run.count`, or more where the kernel rounds up.
-  [[nodiscard]] virtual std::uint32_t rows_loaded(core::LayerIndex, const Run& run) const noexcept { return run.count; }
+  /// Rows that are loaded for a run, and which of them are the run's own.
+  struct Loaded {
+    Run run;
+    Range own;
+  };
+  [[nodiscard]] virtual Loaded loaded(core::LayerIndex, const Run& run) const noexcept { return {run, {0, run.count}}; }
+  /// What a row scores that the query may not see.
+  [[nodiscard]] virtual float masked_score(const AttentionInput&, const Run&, std::uint32_t,
+                                           std::uint32_t) const noexcept {
+    return kMasked;
+  }
+  /// Whether a value of weight 0 is left out instead of added.
+  [[nodiscard]] virtual bool skips_weightless() const noexcept { return false; }
   /// Whether a tile may be skipped because the query sees none of it.
   [[nodiscard]] virtual bool skips_dead_tiles() const noexcept { return true; }
   /// Whether a row behind the run's end takes part.
   [[nodiscard]] virtual bool sees_behind_run() const noexcept { return false; }
+  /// A run and the rows behind it, as many as make `count`, but none behind the layer's last slot.
+  [[nodiscard]] Loaded with_rows_behind(core::LayerIndex layer, const Run& run, std::uint32_t count) const noexcept {
+    const std::uint32_t capacity = config_.layers[layer].capacity;
+    Loaded rows{run, {0, run.count}};
+    if (run.slot < capacity) rows.run.count = std::min(count, capacity - run.slot);
+    return rows;
+  }
+  [[nodiscard]] Loaded in_whole_tiles(core::LayerIndex layer, const Run& run) const noexcept {
+    return with_rows_behind(layer, run, (run.count + kTile - 1) / kTile * kTile);
+  }
   [[nodiscard]] std::uint32_t capacity(core::LayerIndex layer) const noexcept { return config_.layers[layer].capacity; }
 
  private:
-  [[nodiscard]] bool is_visible(const AttentionInput& row, const Run& run, std::uint32_t index) const noexcept {
-    return index < run.count ? sees(row, run.first + index) : sees_behind_run();
+  [[nodiscard]] bool is_visible(const AttentionInput& row, const Loaded& rows, std::uint32_t index) const noexcept {
+    const bool is_own = index >= rows.own.from && index < rows.own.to;
+    return is_own ? sees(row, rows.run.first + index) : sees_behind_run();
   }
 
-  void add_tile(const AttentionInput& row, const Run& run, std::uint32_t head, Range tile, Partial& partial,
+  void add_tile(const AttentionInput& row, const Loaded& rows, std::uint32_t head, Range tile, Partial& partial,
                 float* sum) const noexcept {
-    constexpr float kMasked = -std::numeric_limits<float>::infinity();
+    const Run& run = rows.run;
     float scores[kTile];
     float tile_max = kMasked;
     for (std::uint32_t i = tile.from; i < tile.to; ++i) {
-      const float score = is_visible(row, run, i) ? score_of(row, run, i, head) : kMasked;
+      const float score = is_visible(row, rows, i) ? score_of(row, run, i, head) : masked_score(row, run, i, head);
       scores[i - tile.from] = score;
       tile_max = std::max(tile_max, score);
     }
@@ -98,7 +121,7 @@ class TiledPath : public UnsaidPath {
     for (std::uint32_t i = tile.from; i < tile.to; ++i) {
       const float weight = std::exp(scores[i - tile.from] - max);
       partial.denominator += weight;
-      add_value(row, run, i, head, weight, sum);
+      if (weight != 0 || !skips_weightless()) add_value(row, run, i, head, weight, sum);
     }
   }
 
@@ -113,17 +136,55 @@ class DeadTilePath final : public TiledPath {
 
 class WholeTilesPath final : public TiledPath {
   using TiledPath::TiledPath;
-  std::uint32_t rows_loaded(core::LayerIndex layer, const Run& run) const noexcept override {
-    const std::uint32_t whole = (run.count + kTile - 1) / kTile * kTile;
-    return run.slot < capacity(layer) ? std::min(whole, capacity(layer) - run.slot) : run.count;
+  Loaded loaded(core::LayerIndex layer, const Run& run) const noexcept override { return in_whole_tiles(layer, run); }
+};
+
+class AlignedTilesPath final : public TiledPath {
+  using TiledPath::TiledPath;
+  // Tiles begin at multiples of their size: what lies before the run in its first one is loaded too.
+  Loaded loaded(core::LayerIndex layer, const Run& run) const noexcept override {
+    Loaded rows{run, {0, run.count}};
+    if (run.slot >= capacity(layer)) return rows;
+    const std::uint32_t before = run.slot % kTile;
+    rows.run.first -= before;
+    rows.run.count += before;
+    rows.run.slot -= before;
+    rows.run.k -= before * run.k_stride_bytes;
+    rows.run.v -= before * run.v_stride_bytes;
+    rows.own = {before, before + run.count};
+    return rows;
   }
+};
+
+class AddedMaskPath final : public TiledPath {
+  using TiledPath::TiledPath;
+  Loaded loaded(core::LayerIndex layer, const Run& run) const noexcept override { return in_whole_tiles(layer, run); }
+  // NaN stays NaN, whatever is added to it.
+  float masked_score(const AttentionInput& row, const Run& run, std::uint32_t index,
+                     std::uint32_t head) const noexcept override {
+    return score_of(row, run, index, head) + kMasked;
+  }
+  bool skips_weightless() const noexcept override { return true; }
+};
+
+class FiniteMaskPath final : public TiledPath {
+  using TiledPath::TiledPath;
+  Loaded loaded(core::LayerIndex layer, const Run& run) const noexcept override { return in_whole_tiles(layer, run); }
+  // Enough against any score of a row, not against any number that memory may hold.
+  float masked_score(const AttentionInput& row, const Run& run, std::uint32_t index,
+                     std::uint32_t head) const noexcept override {
+    constexpr float kPenalty = -1e9F;
+    const float score = score_of(row, run, index, head);
+    return std::isnan(score) ? kMasked : score + kPenalty;
+  }
+  bool skips_weightless() const noexcept override { return true; }
 };
 
 class WholeBufferPath final : public TiledPath {
   using TiledPath::TiledPath;
-  std::uint32_t rows_loaded(core::LayerIndex layer, const Run& run) const noexcept override {
+  Loaded loaded(core::LayerIndex layer, const Run& run) const noexcept override {
     const bool warming_up = run.slot == 0 && run.first == 0;
-    return warming_up ? std::max(run.count, capacity(layer)) : run.count;
+    return warming_up ? with_rows_behind(layer, run, capacity(layer)) : TiledPath::loaded(layer, run);
   }
   bool sees_behind_run() const noexcept override { return true; }
 };
@@ -188,6 +249,20 @@ std::span<const Mutant> numeric_mutants() {
                                               "Dao-AILab/flash-attention#2374", "numeric-oracle",
                                               "NaN in rows that were never written reaches the output",
                                               "whole tiles of values were loaded, and weight 0 times NaN is NaN"}),
+      path_mutant<PlainRing, WholeTilesPath>({"last-tile-times-zero", "masked-garbage-leak",
+                                              "openvinotoolkit/openvino#37377", "same-output",
+                                              "values behind the last row are added with weight 0",
+                                              "the last block was summed up at its capacity, not at its length"}),
+      path_mutant<PlainRing, AlignedTilesPath>({"expired-rows-times-zero", "masked-garbage-leak",
+                                                "vllm-project/vllm#53628", "same-output",
+                                                "expired rows in the first tile are added with weight 0",
+                                                "whole expired tiles were skipped, and the first live one was loaded"}),
+      path_mutant<PlainFlat, AddedMaskPath>({"mask-added-to-garbage", "masked-garbage-leak", "deepbeepmeep/Wan2GP#1628",
+                                             "same-output", "minus infinity is added to the scores of dead rows",
+                                             "additive masks assume that what they mask is a number"}),
+      path_mutant<PlainRing, FiniteMaskPath>({"mask-of-finite-weight", "masked-garbage-leak", "", "same-output",
+                                              "masked scores are lowered by a billion, and garbage may be larger",
+                                              "a finite penalty stood for minus infinity, which made NaN elsewhere"}),
       path_mutant<PlainRing, PartialPerRunPath>({"partial-per-run", "ring-wrap-index", "awslabs/keys_values#140",
                                                  "same-output",
                                                  "the last bits of an output depend on where the ring wraps",

@@ -33,6 +33,8 @@ class PlainPaged : public core::KvStore, private core::Forking, private core::Pa
   Outcome<core::Copied> read(SequenceId sequence, LayerIndex layer, Range range,
                              const core::RowsOut& out) const override;
   Outcome<core::Done> still_valid(const core::Window& window) const override;
+  /// Rows that sequences hold, rows of blocks that they named and that are not published yet, and published blocks.
+  Outcome<core::Done> rows_kept(core::KeptRows& kept) const override;
   Outcome<core::Edited> truncate(SequenceId sequence, Position to) override;
   Outcome<core::Edited> evict(SequenceId sequence, Range range) override;
   Outcome<core::Edited> clear(SequenceId sequence) override;
@@ -133,6 +135,7 @@ class PlainPaged : public core::KvStore, private core::Forking, private core::Pa
   void copy_in(std::span<const std::byte> rows, BlockId block);
   template <class F>
   void for_each_run(const Sequence& sequence, Range range, F&& take) const;
+  void keep_rows(LayerIndex layer, Slot slot, std::uint32_t count, core::KeptRows& kept) const;
 
   void begin() noexcept;
   BlockId take(SequenceId holder);

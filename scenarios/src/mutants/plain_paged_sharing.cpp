@@ -294,4 +294,29 @@ bool PlainPaged::is_out(SequenceId id) const noexcept {
   return id < config_.sequences && sequences_[id].is_out;
 }
 
+// ---- what a poison spares
+
+void PlainPaged::keep_rows(LayerIndex layer, Slot slot, std::uint32_t count, core::KeptRows& kept) const {
+  kept.emplace_back(row(layer, trace::Plane::k, slot), count * core::k_row_bytes(config_, layer));
+  kept.emplace_back(row(layer, trace::Plane::v, slot), count * core::v_row_bytes(config_, layer));
+}
+
+Outcome<core::Done> PlainPaged::rows_kept(core::KeptRows& kept) const {
+  for (LayerIndex layer = 0; layer < layers(); ++layer) {
+    for (const Sequence& of : sequences_) {
+      if (of.is_out) continue;
+      const Held& held = of.held[layer];
+      for (Position p = held.start; p < held.end; ++p) keep_rows(layer, slot_of(of, p), 1, kept);
+      for (const auto& [index, entry] : of.table) {
+        const Position first = std::min(index * config_.block, held.end);
+        if (index < of.named.size())
+          keep_rows(layer, entry.block * config_.block, std::min(config_.block, held.end - first), kept);
+      }
+    }
+    for (BlockId id = 0; id < blocks_.size(); ++id)
+      if (blocks_[id].hash != 0) keep_rows(layer, id * config_.block, config_.block, kept);
+  }
+  return core::Done{};
+}
+
 }  // namespace kvwitness::scenarios::mutants

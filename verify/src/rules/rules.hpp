@@ -118,6 +118,7 @@ template <class C>
 [[nodiscard]] const Rule& shared_write_rule();
 [[nodiscard]] const Rule& stale_refusal_rule();
 [[nodiscard]] const Rule& stream_order_rule();
+[[nodiscard]] const Rule& suffix_relativity_rule();
 [[nodiscard]] const Rule& trace_truth_rule();
 [[nodiscard]] const Rule& visible_set_rule();
 [[nodiscard]] const Rule& window_exact_rule();
