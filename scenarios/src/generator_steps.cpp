@@ -77,7 +77,7 @@ class StepWriter {
   /// A flat store can be asked the same, or need not be.
   [[nodiscard]] static bool suits_reference(const Kind& kind) noexcept {
     constexpr Capability kOfFlat[] = {Capability::truncate, Capability::front_evict, Capability::clear,
-                                      Capability::held_views};
+                                      Capability::held_views, Capability::zero_copy};
     return !kind.needs || std::ranges::find(kOfFlat, *kind.needs) != std::end(kOfFlat);
   }
   /// Layers that slide have no way to be renumbered.
@@ -159,6 +159,7 @@ class StepWriter {
   void trim();
   void trim_with_slack();
   void clear();
+  void poison();
   void save();
   void restore();
 
@@ -204,14 +205,8 @@ std::span<const StepWriter::Kind> StepWriter::kinds() {
       {&StepWriter::truncate, Capability::truncate},
       {&StepWriter::evict, Capability::front_evict},
       {&StepWriter::trim, Capability::front_evict},
-      {&StepWriter::clear, Capability::clear, false, false, true},
-/// The dead memory of the store under test alone: nothing that is held changes, and no view goes stale.
-void StepWriter::poison() {
-  const std::string_view fill = dice_->pick<std::string_view>({"nan", "nan", "huge", "zero"});
-  add(fmt::format(R"("op": "poison"{}, "fill": "{}")", on_sut(), fill));
-}
-
-      {&StepWriter::poison, Capability::zero_copy, false, false, true},
+      {&StepWriter::clear, Capability::clear},
+      {&StepWriter::poison, Capability::zero_copy},
       {&StepWriter::save, Capability::save},
       {&StepWriter::restore, Capability::save},
       {&StepWriter::refuse_append, {}, false, true},
@@ -382,6 +377,12 @@ void StepWriter::trim_with_slack() {
 void StepWriter::clear() {
   add(call_all("clear"));
   model_.clear(id_);
+}
+
+/// The dead memory of the store under test alone: nothing that is held changes, and no view goes stale.
+void StepWriter::poison() {
+  const std::string_view fill = dice_->pick<std::string_view>({"nan", "nan", "huge", "zero"});
+  add(fmt::format(R"("op": "poison"{}, "fill": "{}")", on_sut(), fill));
 }
 
 /// A judge remembers the newest files only, so that few labels are used in turn.
