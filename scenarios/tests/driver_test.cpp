@@ -275,7 +275,7 @@ BOOST_AUTO_TEST_CASE(rows_can_be_appended_layer_by_layer) {
 BOOST_AUTO_TEST_CASE(what_no_store_can_do_is_refused_by_every_one) {
   const RecordedRun run = record_steps(
       kRing4,
-      R"({"op": "fork", "expect": {"refused": "unsupported"}}, {"op": "drop", "expect": {"refused": "unsupported"}})");
+      R"({"op": "fork", "to": 1, "expect": {"refused": "unsupported"}}, {"op": "drop", "expect": {"refused": "unsupported"}})");
   BOOST_TEST(run.count<trace::Refused>() == 2U);
   BOOST_TEST((run.all<trace::Called>().at(0).second.operation == Operation::fork));
 }

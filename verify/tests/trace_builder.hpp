@@ -63,8 +63,9 @@ class TraceBuilder {
   /// RunBegin is told.
   TraceBuilder();
 
-  trace::Claims claims;       ///< judged with; stores and one step are filled in
-  std::vector<Event> events;  ///< so far
+  trace::Claims claims;                     ///< judged with; stores and one step are filled in
+  std::vector<Event> events;                ///< so far
+  std::map<LayerIndex, LayerIndex> donors;  ///< layers whose states are told as those of another one
 
   // Stores. Sequences: two each.
   StoreIndex ring(const LayerSpec& layer, std::size_t layers = 1) {

@@ -386,7 +386,8 @@ void TraceBuilder::refuse(const Subject& subject, const trace::Called& called, R
 
 void TraceBuilder::tell_state(StoreIndex store, SequenceId sequence, trace::DigestReason reason) {
   for (LayerIndex i = 0; i < stores_[store].layers.size(); ++i) {
-    const Layer& rows = layer(store, sequence, i);
+    const auto donor = donors.find(i);
+    const Layer& rows = layer(store, sequence, donor == donors.end() ? i : donor->second);
     trace::StateDigest state{};
     state.from = rows.start;
     state.to = rows.end();
