@@ -57,11 +57,10 @@ int unknown_command(CLI::App& app, const std::string& word) {
 int parse_and_run(CLI::App& app, int argc, char** argv, int& exit_code) {
   try {
     app.parse(argc, argv);
-  } catch (const CLI::ExtrasError& error) {
-    const std::string word = argc > 1 ? argv[1] : "";
-    if (!app.get_subcommands().empty() || word.starts_with('-')) return usage_error(app, error);
-    return unknown_command(app, word);
   } catch (const CLI::ParseError& error) {
+    const std::string word = argc > 1 ? argv[1] : "";
+    const bool names_none = app.get_subcommands().empty() && !word.empty() && !word.starts_with('-');
+    if (names_none) return unknown_command(app, word);
     return usage_error(app, error);
   }
   return exit_code;
