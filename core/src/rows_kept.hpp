@@ -25,6 +25,7 @@ Outcome<Done> keep_sequence(const KvStore& store, SequenceId sequence, KeptRows&
     // An empty window has no sinks, so that these are asked for by themselves.
     const Range sinks = sinks_before(layers[layer].sinks, std::min(held->window_start, held->end));
     for (const Range range : {sinks, Range{held->window_start, held->end}}) {
+      if (range.empty()) continue;
       const Outcome<Window> all = window(layer, range, scratch);
       if (!all) return all.refusal();
       for (const Run& run : all->runs) {

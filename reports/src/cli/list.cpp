@@ -1,4 +1,5 @@
 #include "kvwitness/reports/explain.hpp"
+#include "kvwitness/reports/fault_cases.hpp"
 #include "kvwitness/reports/listing.hpp"
 #include "kvwitness/reports/text.hpp"
 #include "kvwitness/scenarios/mutants.hpp"
@@ -16,6 +17,7 @@ struct ListOptions {
   SelectionOptions selection;
   bool stores = false;
   bool rules = false;
+  bool cases = false;
   bool json = false;
 };
 
@@ -24,7 +26,17 @@ constexpr const char* kFooter = R"(Examples:
   kvwitness list --filter 'ring/*'     some of them
   kvwitness list --stores              stores, also those that are wrong on purpose
   kvwitness list --rules               rules
+  kvwitness list --cases               public reports of faults, with the case, mutant and rule that show each
+  kvwitness list --cases --filter 'rope-position'   those of one class; also by id, source, case or mutant
   kvwitness list --json                for programs)";
+
+/// Those of the first directory named, else of the library.
+bool write_cases(const ListOptions& options, std::ostream& out, bool color) {
+  const std::filesystem::path file = reports::fault_cases_file(selected_paths(options.selection).front());
+  const auto cases = reports::matching(reports::load_fault_cases(file), options.selection.filter);
+  options.json ? reports::write_fault_cases_json(cases, out) : reports::write_fault_cases(cases, out, color);
+  return !cases.empty();
+}
 
 /// False where nothing is selected.
 bool write_list(const ListOptions& options, std::ostream& out, bool color) {
@@ -33,6 +45,8 @@ bool write_list(const ListOptions& options, std::ostream& out, bool color) {
     options.json ? reports::write_stores_json(registry, out) : reports::write_stores(registry, out, color);
   } else if (options.rules) {
     options.json ? reports::write_rule_list_json(out) : reports::write_rule_list(out, color);
+  } else if (options.cases) {
+    return write_cases(options, out, color);
   } else {
     reports::SuiteOptions suite = suite_options(options.selection);
     const std::vector<std::filesystem::path> paths = selected_paths(options.selection);
@@ -46,10 +60,13 @@ bool write_list(const ListOptions& options, std::ostream& out, bool color) {
 
 void add_list(CLI::App& app, int& exit_code) {
   const auto options = std::make_shared<ListOptions>();
-  CLI::App& command = *app.add_subcommand("list", "List scenarios, stores or rules");
+  CLI::App& command = *app.add_subcommand("list", "List scenarios, stores, rules or public faults");
   add_selection_options(command, options->selection);
   CLI::Option* stores = command.add_flag("--stores", options->stores, "Stores instead of scenarios");
-  command.add_flag("--rules", options->rules, "Rules instead of scenarios")->excludes(stores);
+  CLI::Option* rules = command.add_flag("--rules", options->rules, "Rules instead of scenarios")->excludes(stores);
+  command.add_flag("--cases", options->cases, "Public reports of faults instead, and what shows them")
+      ->excludes(stores)
+      ->excludes(rules);
   command.add_flag("--json", options->json, "As JSON");
   command.footer(kFooter);
   command.callback([options, &exit_code] {

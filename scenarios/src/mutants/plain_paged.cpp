@@ -253,8 +253,9 @@ void PlainPaged::begin() noexcept {
 
 PlainPaged::BlockId PlainPaged::take(SequenceId holder) {
   if (free_.empty()) {
-    const BlockId again = cached_.front();
-    cached_.pop_front();
+    const auto next = cached_.begin() + static_cast<std::ptrdiff_t>(next_cached());
+    const BlockId again = *next;
+    cached_.erase(next);
     blocks_[again].hash = 0;
     give_back(again);
   }

@@ -97,6 +97,8 @@ class PlainPaged : public core::KvStore, private core::Forking, private core::Pa
   /// Entry that the nth block of a sequence comes back to, of `count`.
   [[nodiscard]] virtual std::size_t place_of(std::size_t nth, std::size_t count) const noexcept;
   [[nodiscard]] virtual bool waits_before_release() const noexcept { return true; }
+  /// Which of the cached blocks is taken again: an index into `cached()`.
+  [[nodiscard]] virtual std::size_t next_cached() const noexcept { return 0; }
   [[nodiscard]] virtual std::vector<SequenceId> parents_of(std::span<const SequenceId> parents) const;
   [[nodiscard]] core::PoolCounts counts() const noexcept override;
 
@@ -105,6 +107,8 @@ class PlainPaged : public core::KvStore, private core::Forking, private core::Pa
   [[nodiscard]] LayerIndex layers() const noexcept { return static_cast<LayerIndex>(config_.layers.size()); }
   [[nodiscard]] const Block& block(BlockId id) const noexcept { return blocks_[id]; }
   [[nodiscard]] std::span<const Block> blocks() const noexcept { return blocks_; }
+  /// The one that was cached longest ago comes first.
+  [[nodiscard]] const std::deque<BlockId>& cached() const noexcept { return cached_; }
   [[nodiscard]] std::uint32_t entries_below(std::uint64_t to) const noexcept;
   [[nodiscard]] const Sequence& sequence(SequenceId id) const noexcept { return sequences_[id]; }
   void note_freed(BlockId block);
@@ -131,11 +135,11 @@ class PlainPaged : public core::KvStore, private core::Forking, private core::Pa
   [[nodiscard]] Slot slot_of(const Sequence& sequence, Position position) const noexcept;
   [[nodiscard]] std::byte* row(LayerIndex layer, trace::Plane plane, Slot slot) noexcept;
   [[nodiscard]] const std::byte* row(LayerIndex layer, trace::Plane plane, Slot slot) const noexcept;
+  void keep_rows(LayerIndex layer, Slot slot, std::uint32_t count, core::KeptRows& kept) const;
   [[nodiscard]] std::vector<std::byte> copy_out(BlockId block) const;
   void copy_in(std::span<const std::byte> rows, BlockId block);
   template <class F>
   void for_each_run(const Sequence& sequence, Range range, F&& take) const;
-  void keep_rows(LayerIndex layer, Slot slot, std::uint32_t count, core::KeptRows& kept) const;
 
   void begin() noexcept;
   BlockId take(SequenceId holder);

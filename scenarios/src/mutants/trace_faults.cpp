@@ -2,6 +2,7 @@
 /// it. The rules about those are tried on runs of a correct store that lose or repeat an event on their way to the
 /// judge.
 #include "mutants/groups.hpp"
+#include "mutants/plain_paged.hpp"
 
 #include "kvwitness/trace/digest.hpp"
 #include "kvwitness/trace/event.hpp"
@@ -92,6 +93,15 @@ template <EventType Type, std::size_t Copies>
   return mutant;
 }
 
+template <EventType Type, std::size_t Copies>
+[[nodiscard]] Mutant paged_trace_mutant(const Fault& fault) {
+  Mutant mutant = trace_mutant<Type, Copies>(fault);
+  mutant.base = "paged";
+  mutant.capabilities = core::paged_capabilities();
+  mutant.make = &store_subject<PlainPaged>;
+  return mutant;
+}
+
 }  // namespace
 
 std::span<const Mutant> trace_mutants() {
@@ -108,6 +118,9 @@ std::span<const Mutant> trace_mutants() {
       trace_mutant<EventType::Free, 2>({"storage-freed-twice", "refcount-double-free", "", "ledger-balance",
                                         "a storage of the store is freed twice",
                                         "two owners each held the last reference"}),
+      paged_trace_mutant<EventType::Wait, 0>({"swap-does-not-wait", "async-race", "vllm-project/vllm#45704",
+                                              "stream-order", "rows are copied out before their writer was waited for",
+                                              "the order on the host was trusted to order two streams"}),
   };
   return kMutants;
 }
