@@ -1,5 +1,6 @@
 #include "kvwitness/core/plan.hpp"
 
+#include "kvwitness/core/paged_store.hpp"
 #include "kvwitness/trace/error.hpp"
 
 #include <fmt/format.h>
@@ -102,6 +103,20 @@ class Planner {
     plan_ = std::move(kept);
   }
 
+  /// The pool's rows, which all sequences share, and those on the host, K and V together.
+  void add_pool(LayerIndex layer, std::uint64_t pool_rows, std::uint64_t host_rows) {
+    const LayerGeometry& shape = config_->layers[layer];
+    const std::uint64_t row = product(std::uint64_t{shape.kv_heads} * shape.head_dim, 4);
+    for (const Plane plane : {Plane::k, Plane::v}) {
+      plan_.planes.push_back({layer, plane, pool_rows, product(pool_rows, row), 0});
+      plan_.bytes = sum(plan_.bytes, plan_.planes.back().bytes);
+      plan_.scratch_bytes = sum(plan_.scratch_bytes, product(shape.capacity, row));
+    }
+    if (host_rows == 0) return;
+    plan_.planes.push_back({layer, Plane::both, host_rows, product(product(host_rows, row), 2), 0});
+    plan_.bytes = sum(plan_.bytes, plan_.planes.back().bytes);
+  }
+
   [[nodiscard]] StorePlan take() { return std::move(plan_); }
 
  private:
@@ -115,6 +130,20 @@ class Planner {
   const StoreConfig* config_;
   StorePlan plan_;
 };
+
+/// Blocks that every sequence has where its rows are as many as can be, and lie across as many blocks as they can. A
+/// layer that slides holds its capacity, and besides what one append brings before the oldest rows go.
+std::uint64_t ample_pool(const StoreConfig& config, std::uint64_t block) {
+  std::uint64_t most = 0;
+  for (const LayerGeometry& shape : config.layers) {
+    const std::uint64_t keys = shape.window.limited ? shape.window.keys : shape.capacity;
+    const std::uint64_t spare = shape.sliding ? shape.capacity - keys + 1 : 0;
+    // The first row is the last one of its block; those behind it fill blocks from their beginning.
+    const std::uint64_t behind = shape.capacity + spare - 1;
+    most = std::max(most, 1 + behind / block + (behind % block != 0 ? 1 : 0));
+  }
+  return product(most, config.sequences);
+}
 
 }  // namespace
 
@@ -141,6 +170,17 @@ StorePlan plan_layered(const StoreConfig& config) {
     else
       planner.add_rows(layer);
   }
+  return planner.take();
+}
+
+StorePlan plan_paged(const StoreConfig& config) {
+  for (const DType type : {config.k_type, config.v_type})
+    if (type != DType::f32) throw trace::Error(fmt::format("no plan for paged rows of {}", trace::to_text(type)));
+  Planner planner(config);
+  const std::uint64_t block = config.block != 0 ? config.block : kBlockDefault;
+  const std::uint64_t pool = config.pool_blocks != 0 ? config.pool_blocks : ample_pool(config, block);
+  for (LayerIndex layer = 0; layer < config.layers.size(); ++layer)
+    planner.add_pool(layer, product(pool, block), product(config.host_blocks, block));
   return planner.take();
 }
 

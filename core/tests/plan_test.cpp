@@ -76,6 +76,39 @@ BOOST_AUTO_TEST_CASE(keys_before_rotation_count_where_a_layer_rotates) {
   BOOST_TEST(compact.scratch_bytes == 4U * 8 * 16);
 }
 
+// vLLM's figure for OPT-13B (arXiv:2309.06180, section 3): a block of 16 tokens takes 16 times the 800 KB of a token in
+// f16, twice that in f32.
+BOOST_AUTO_TEST_CASE(a_pool_takes_what_its_blocks_do_whoever_has_them) {
+  StoreConfig config = model(40, 40, 128, 2048, DType::f32);
+  config.block = 16;
+  config.pool_blocks = 10;
+  config.sequences = 7;
+  BOOST_TEST(plan_paged(config).bytes == 10U * 16 * 1600 * kKiB);
+  BOOST_TEST(plan_paged(config).scratch_bytes == 2048U * 1600 * kKiB);
+  config.host_blocks = 3;
+  const StorePlan plan = plan_paged(config);
+  BOOST_TEST(plan.bytes == 13U * 16 * 1600 * kKiB);
+  BOOST_TEST(plan.planes.size() == 120U);
+  // A row is 5120 f32; the host's line has K and V.
+  BOOST_TEST((plan.planes[1] == PlannedPlane{0, Plane::v, 160, 160U * 20480, 0}));
+  BOOST_TEST((plan.planes[2] == PlannedPlane{0, Plane::both, 48, 48U * 40960, 0}));
+  config.v_type = DType::f16;
+  BOOST_CHECK_THROW(static_cast<void>(plan_paged(config)), Error);
+}
+
+// Blocks of 4. A layer of 8 rows that does not slide lies across 3 of them, from the last row of one to the third of
+// another. One that slides, with a window of 3, takes an append of 6 before it gives rows up: 14 rows, across 5 blocks.
+BOOST_AUTO_TEST_CASE(a_pool_that_is_left_open_is_enough_for_all_sequences) {
+  StoreConfig config = model(1, 1, 1, 8, DType::f32);
+  config.sequences = 2;
+  BOOST_TEST(plan_paged(config).planes.front().slots == 2U * 3 * 4);
+  config.layers[0].window = {3, true};
+  config.layers[0].sliding = true;
+  BOOST_TEST(plan_paged(config).planes.front().slots == 2U * 5 * 4);
+  config.block = 1;
+  BOOST_TEST(plan_paged(config).planes.front().slots == 2U * 14);
+}
+
 BOOST_AUTO_TEST_CASE(what_cannot_be_planned_is_refused) {
   BOOST_CHECK_THROW(static_cast<void>(plan_slots(model(1, 1, 33, 8, DType::q8_0))), Error);
   BOOST_CHECK_THROW(static_cast<void>(plan_slots(model(0, 1, 4, 8, DType::f32))), Error);

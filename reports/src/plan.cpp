@@ -39,7 +39,24 @@ core::StoreConfig config_of(const PlanRequest& request, std::vector<core::LayerG
   config.sequences = request.sequences;
   config.k_type = request.k_type;
   config.v_type = request.v_type;
+  config.block = request.block;
+  config.pool_blocks = request.pool_blocks;
+  config.host_blocks = request.host_blocks;
   return config;
+}
+
+bool can(const scenarios::StoreKind& kind, trace::Capability capability) {
+  return (kind.capabilities & static_cast<std::uint64_t>(capability)) != 0;
+}
+
+/// Rows that the first layer has in the pool, which are as many in the others.
+std::uint64_t pool_rows(const PlanReport& report) {
+  return report.plan.planes.front().slots;
+}
+
+std::uint64_t host_rows(const PlanReport& report) {
+  const auto host = std::ranges::find(report.plan.planes, trace::Plane::both, &core::PlannedPlane::plane);
+  return host == report.plan.planes.end() ? 0 : host->slots;
 }
 
 /// Planes of one layer.
@@ -108,9 +125,13 @@ Table table_of(const PlanReport& report) {
 
 PlanReport make_plan(const scenarios::StoreKind& kind, const PlanRequest& request) {
   if (kind.plan == nullptr) throw trace::Error(fmt::format("the kind {} does not predict what it takes", kind.name));
-  const bool slides = (kind.capabilities & static_cast<std::uint64_t>(trace::Capability::sliding)) != 0;
+  const bool has_blocks = can(kind, trace::Capability::paged);
+  if (!has_blocks && (request.block != 0 || request.pool_blocks != 0 || request.host_blocks != 0))
+    throw trace::Error(fmt::format("the kind {} has no blocks", kind.name));
+  const bool slides = can(kind, trace::Capability::sliding);
   PlanReport report;
   report.kind = kind.name;
+  report.has_blocks = has_blocks;
   report.request = request;
   std::vector<core::LayerGeometry> uniform;
   for (std::size_t i = 0; i < request.model.layers.size(); ++i) {
@@ -123,7 +144,8 @@ PlanReport make_plan(const scenarios::StoreKind& kind, const PlanRequest& reques
   }
   report.plan = kind.plan(config_of(request, report.layers));
   report.uniform_bytes = core::plan_slots(config_of(request, std::move(uniform))).bytes;
-  for (const core::PlannedPlane& plane : report.plan.planes) report.bytes_per_token += plane.bytes / plane.slots;
+  for (const core::PlannedPlane& plane : report.plan.planes)
+    if (plane.plane != trace::Plane::both) report.bytes_per_token += plane.bytes / plane.slots;
   return report;
 }
 
@@ -135,6 +157,9 @@ void write_plan(const PlanReport& report, std::ostream& out, bool color) {
                      trace::to_text(request.v_type));
   out << fmt::format("bytes            {}\n", grouped(report.plan.bytes));
   out << fmt::format("bytes per token  {} while no window is full\n", grouped(report.bytes_per_token));
+  if (report.has_blocks)
+    out << fmt::format("rows of blocks   {} that all sequences share, {} on the host\n", grouped(pool_rows(report)),
+                       grouped(host_rows(report)));
   out << fmt::format("uniform cache    {} ({:.1f}% of it planned)\n", grouped(report.uniform_bytes),
                      100 * share_of_uniform(report));
   out << fmt::format("forward scratch  {} where a token's windows are gathered\n", grouped(report.plan.scratch_bytes));
@@ -155,17 +180,21 @@ void write_plan_json(const PlanReport& report, std::ostream& out) {
                       {"bytes", std::move(bytes)},
                       {"total", lines[i].total}});
   }
-  const Json json = {{"kind", report.kind},
-                     {"context", report.request.context},
-                     {"sequences", report.request.sequences},
-                     {"slack", report.request.slack},
-                     {"k_type", trace::to_text(report.request.k_type)},
-                     {"v_type", trace::to_text(report.request.v_type)},
-                     {"layers", std::move(layers)},
-                     {"bytes", report.plan.bytes},
-                     {"bytes_per_token", report.bytes_per_token},
-                     {"uniform_bytes", report.uniform_bytes},
-                     {"scratch_bytes", report.plan.scratch_bytes}};
+  Json json = {{"kind", report.kind},
+               {"context", report.request.context},
+               {"sequences", report.request.sequences},
+               {"slack", report.request.slack},
+               {"k_type", trace::to_text(report.request.k_type)},
+               {"v_type", trace::to_text(report.request.v_type)},
+               {"layers", std::move(layers)},
+               {"bytes", report.plan.bytes},
+               {"bytes_per_token", report.bytes_per_token},
+               {"uniform_bytes", report.uniform_bytes},
+               {"scratch_bytes", report.plan.scratch_bytes}};
+  if (report.has_blocks) {
+    json["pool_rows"] = pool_rows(report);
+    json["host_rows"] = host_rows(report);
+  }
   out << json.dump(2) << "\n";
 }
 

@@ -55,6 +55,23 @@ BOOST_AUTO_TEST_CASE(windowed_layers_take_their_window_and_the_slack) {
     BOOST_TEST(!layer.window.limited);
 }
 
+// 2 layers with a row of 2 heads of 8 f32, K and V: 128 bytes. 6 blocks of 16 rows in the pool, 5 on the host.
+BOOST_AUTO_TEST_CASE(sequences_share_the_rows_of_a_pool) {
+  const Finished planned = plan_runs(
+      "--layers 2 --heads 2 --head-dim 8 --context 64 --sequences 4 --kind paged --block 16 --pool-blocks 6 "
+      "--host-blocks 5 --format json");
+  BOOST_TEST(planned.code == 0);
+  const auto json = nlohmann::json::parse(planned.output);
+  BOOST_TEST(json["bytes"] == 2U * (6 + 5) * 16 * 128);
+  BOOST_TEST(json["layers"][1]["bytes"]["both"] == 5U * 16 * 128);
+  BOOST_TEST(json["bytes_per_token"] == 2U * 128);
+  BOOST_TEST(json["pool_rows"] == 96U);
+  BOOST_TEST(json["host_rows"] == 80U);
+  const Finished refused = plan_runs("--layers 2 --heads 2 --head-dim 8 --context 64 --kind ring --block 16");
+  BOOST_TEST(refused.code == 2);
+  BOOST_TEST(refused.output.find("the kind ring has no blocks") != std::string::npos);
+}
+
 BOOST_AUTO_TEST_CASE(layers_that_read_others_take_nothing) {
   const scenarios::StoreRegistry registry = scenarios::product_stores();
   reports::PlanRequest request;

@@ -51,7 +51,7 @@ StoreRegistry product_stores() {
       "quantised", "a ring of codes, the newest rows in f32", core::quantised_capabilities(),
       [](const core::StoreConfig& config) { return core::make_quantised_store(config); }, core::plan_quantised));
   registry.add(correct_kind("paged", "blocks of one pool, shared, copied on write, found by prefix, swapped out",
-                            core::paged_capabilities(), core::make_paged_store, nullptr));
+                            core::paged_capabilities(), core::make_paged_store, core::plan_paged));
   return registry;
 }
 

@@ -35,6 +35,9 @@ struct PlanOptions {
   std::uint32_t context = 0;
   std::uint32_t slack = 0;
   std::uint32_t sequences = 1;
+  std::uint32_t block = 0;
+  std::uint32_t pool_blocks = 0;
+  std::uint32_t host_blocks = 0;
   bool rope = false;
 };
 
@@ -46,7 +49,8 @@ Examples:
   kvwitness plan --config config.json --context 131072 --kind ring          windows as rings, against a uniform cache
   kvwitness plan --config config.json --dtype q8-0 --format json            for programs
   kvwitness plan --layers 32 --heads 8 --head-dim 128 --context 8192 --dtype f16
-  kvwitness plan --layers 26 --heads 1 --head-dim 256 --window 512 --full-every 6 --context 32768)";
+  kvwitness plan --layers 26 --heads 1 --head-dim 256 --window 512 --full-every 6 --context 32768
+  kvwitness plan --layers 32 --heads 8 --head-dim 128 --context 8192 --kind paged --block 16 --pool-blocks 4096)";
 
 std::string text_of_file(const std::string& name) {
   std::ifstream in(name, std::ios::binary);
@@ -88,6 +92,9 @@ reports::PlanRequest request_of(const PlanOptions& options) {
   request.k_type = options.k_type == trace::DType::none ? native : options.k_type;
   request.v_type = options.v_type == trace::DType::none ? request.k_type : options.v_type;
   request.rope = options.rope;
+  request.block = options.block;
+  request.pool_blocks = options.pool_blocks;
+  request.host_blocks = options.host_blocks;
   return request;
 }
 
@@ -126,6 +133,18 @@ void add_geometry_options(CLI::App& command, PlanOptions& options) {
       ->needs(window);
 }
 
+void add_block_options(CLI::App& command, PlanOptions& options) {
+  const CLI::Range counts(1U, (1U << 24));
+  command.add_option("--block", options.block, "Rows of a block, of a kind with blocks (default: the kind's)")
+      ->check(counts);
+  command
+      .add_option("--pool-blocks", options.pool_blocks,
+                  "Blocks that all sequences share (default: enough for every one at its longest)")
+      ->check(counts);
+  command.add_option("--host-blocks", options.host_blocks, "Blocks' worth of room on the host (default: none)")
+      ->check(counts);
+}
+
 }  // namespace
 
 void add_plan(CLI::App& app, int& exit_code) {
@@ -146,6 +165,7 @@ void add_plan(CLI::App& app, int& exit_code) {
   command.add_option("--v-dtype", options->v_type, "Format of value rows, where it is another one")->transform(is_type);
   command.add_option("--slack", options->slack, "Rows beyond the window: of the longest append, less one");
   command.add_option("--sequences", options->sequences, "Sequences")->check(CLI::PositiveNumber)->capture_default_str();
+  add_block_options(command, *options);
   command.add_flag("--rope", options->rope, "Also the keys before rotation, where a kind keeps them");
   command.add_option("--format", options->format, "text or json")
       ->check(CLI::IsMember({"text", "json"}))

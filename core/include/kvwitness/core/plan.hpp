@@ -36,13 +36,17 @@ using PlanStore = StorePlan (*)(const StoreConfig& config);
 
 /// Stores that keep `capacity` rows of K and V per layer and sequence: flat, ring and sink-ring.
 [[nodiscard]] StorePlan plan_slots(const StoreConfig& config);
-/// Layered stores: nothing for layers with a donor; where there is a slack, a windowed layer keeps no more rows than its
-/// window and the slack.
+/// Layered stores: nothing for layers with a donor; where there is a slack, a windowed layer keeps no more rows than
+/// its window and the slack.
 [[nodiscard]] StorePlan plan_layered(const StoreConfig& config);
 /// As `plan_slots`, and the keys before rotation once more for layers with rope.
 [[nodiscard]] StorePlan plan_compact(const StoreConfig& config);
 /// Rows of K and V in the codes of their sides, and beside them f32 rows: the recent ones and all but one of a group,
 /// at most `capacity`. Where both sides are f32, as `plan_slots`.
 [[nodiscard]] StorePlan plan_quantised(const StoreConfig& config);
+/// Stores of blocks: in each layer the rows of the pool's blocks, whatever the sequences are, and those of the host's
+/// in a plane of their own, K and V together. A pool that is left open is enough for every sequence at its longest.
+/// Rows are f32; throws trace::Error for others.
+[[nodiscard]] StorePlan plan_paged(const StoreConfig& config);
 
 }  // namespace kvwitness::core

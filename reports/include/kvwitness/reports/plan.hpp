@@ -22,23 +22,29 @@ struct PlanRequest {
   trace::DType k_type = trace::DType::f32;
   trace::DType v_type = trace::DType::f32;
   bool rope = false;  ///< keys are rotated where they are renumbered
+  // Of kinds with blocks; 0: as the kind chooses.
+  std::uint32_t block = 0;        ///< rows of a block
+  std::uint32_t pool_blocks = 0;  ///< blocks that all sequences share
+  std::uint32_t host_blocks = 0;  ///< blocks' worth of room on the host
 };
 
 /// Layers that keep rows of their own, planned by a kind. A kind that slides holds min(window + slack, context)
 /// positions in a layer with a window; all others hold the whole context.
 struct PlanReport {
   std::string kind;
+  bool has_blocks = false;  ///< sequences share the rows of one pool
   PlanRequest request;
   std::vector<core::LayerGeometry> layers;   ///< those with rows of their own
   std::vector<trace::LayerIndex> layer_ids;  ///< their numbers in the model
   core::StorePlan plan;                      ///< its layers count in `layers`
   /// Every layer of the model, donors' readers too, with rows for the whole context.
   std::uint64_t uniform_bytes = 0;
-  /// Bytes that one more token adds while no window is full.
+  /// Bytes that one more token adds while no window is full. What the host has room for is no part of it.
   std::uint64_t bytes_per_token = 0;
 };
 
-/// Throws trace::Error for a kind that predicts nothing, and for a request that no store can be built from.
+/// Throws trace::Error for a kind that predicts nothing, and for a request that no store can be built from, blocks for
+/// a kind without them among those.
 [[nodiscard]] PlanReport make_plan(const scenarios::StoreKind& kind, const PlanRequest& request);
 
 void write_plan(const PlanReport& report, std::ostream& out, bool color);

@@ -52,7 +52,7 @@ class StoreRegistry {
   std::vector<StoreKind> kinds_;
 };
 
-/// "ring", "flat", "compact", "layered", "sink-ring" and "quantised".
+/// "ring", "flat", "compact", "layered", "sink-ring", "quantised" and "paged".
 [[nodiscard]] StoreRegistry product_stores();
 
 }  // namespace kvwitness::scenarios
