@@ -142,7 +142,11 @@ std::optional<Lawful> paged_answer(const Model& model, StoreIndex store, Sequenc
     case Operation::read: return is_out && has_layer ? std::optional(answer(RefusalCode::evicted)) : std::nullopt;
     case Operation::truncate:
     case Operation::evict: return is_out ? std::optional(answer(RefusalCode::evicted)) : std::nullopt;
-    case Operation::fork: return is_out ? answer(RefusalCode::evicted) : fork_answer(on, sequence, called);
+    case Operation::fork: {
+      // A child that there is not comes before anything else.
+      const bool has_child = called.ordinal < declared.created.sequences;
+      return is_out && has_child ? answer(RefusalCode::evicted) : fork_answer(on, sequence, called);
+    }
     case Operation::admit: return admit_answer(on, sequence, called);
     case Operation::swap_out: return swap_out_answer(on, sequence);
     case Operation::swap_in: return swap_in_answer(on, sequence);

@@ -80,10 +80,18 @@ void PagedStore::take_snapshot(std::uint32_t count) noexcept {
   }
 }
 
+void PagedStore::note_regained(SequenceId beam, LayerIndex layer, const Extent& held, Range range) noexcept {
+  for (Position position = range.from; position < range.to; ++position)
+    if (position < held.window_start || position >= held.end) regained_[regained_at(beam, layer, position)] = change_;
+}
+
 void PagedStore::become(SequenceId beam, SequenceId parent) noexcept {
   const Snapshot& from = snapshots_[parent];
-  for (LayerIndex layer = 0; layer < layers(); ++layer)
-    extents_.restore(beam, layer, from.extents[layer], from.evicted_to);
+  for (LayerIndex layer = 0; layer < layers(); ++layer) {
+    const Extent& taken = from.extents[layer];
+    note_regained(beam, layer, snapshots_[beam].extents[layer], {taken.window_start, taken.end});
+    extents_.restore(beam, layer, taken, from.evicted_to);
+  }
   tables_.begin_at(beam, before_.first(parent));
   for (std::uint32_t index = before_.first(parent); index < before_.end(parent); ++index) {
     const std::uint32_t block = before_.at(parent, index).block;

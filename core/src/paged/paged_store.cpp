@@ -80,6 +80,7 @@ PagedStore::PagedStore(const StoreConfig& config)
       host_(config_),
       out_(config.sequences),
       written_(std::size_t{config.pool_blocks} * config.block),
+      regained_(std::size_t{config.sequences} * config.layers.size() * entries_max_ * config.block),
       pieces_(entries_max_),
       storages_(rows_.storages()) {
   for (StorageUse use : host_.rows().storages()) {
@@ -311,7 +312,8 @@ bool PagedStore::is_view_fresh(const Window& window) const noexcept {
       const TableSlot& entry = tables_.at(window.sequence, position / config_.block);
       const Slot slot = entry.block * config_.block + position % config_.block;
       const bool is_same = slot == run.slot + i && entry.since <= window.generation;
-      if (!is_same || written_[slot] > window.generation) return false;
+      const std::uint64_t regained = regained_[regained_at(window.sequence, window.layer, position)];
+      if (!is_same || std::max(written_[slot], regained) > window.generation) return false;
     }
   }
   return true;

@@ -113,6 +113,12 @@ class PagedStore final : public KvStore, private Forking, private Paging {
   void share(SequenceId parent, SequenceId child, Position to) noexcept;
   void take_snapshot(std::uint32_t count) noexcept;
   void become(SequenceId beam, SequenceId parent) noexcept;
+  /// Notes rows of `range` that the layer did not hold while it held `held`.
+  void note_regained(SequenceId beam, LayerIndex layer, const Extent& held, Range range) noexcept;
+  [[nodiscard]] std::size_t regained_at(SequenceId sequence, LayerIndex layer, Position position) const noexcept {
+    const std::size_t rows = std::size_t{entries_max_} * config_.block;
+    return (std::size_t{sequence} * layers() + layer) * rows + position % rows;
+  }
   void release_former(SequenceId beam, SequenceId parent) noexcept;
   void begin_with(SequenceId sequence, const PromptRequest& request, const Hit& hit) noexcept;
   void signal(std::uint32_t from_stream, std::uint32_t to_stream) noexcept;
@@ -131,6 +137,9 @@ class PagedStore final : public KvStore, private Forking, private Paging {
   HostTier host_;
   std::vector<bool> out_;               ///< [sequence]: its table has places on the host
   std::vector<std::uint64_t> written_;  ///< [slot]: change of layer 0 that last wrote it
+  /// [sequence][layer][position mod the rows of a table]: reorder that gave a row back to a sequence which had lost it,
+  /// in a block that it still had.
+  std::vector<std::uint64_t> regained_;
   std::vector<Piece> pieces_;
   std::vector<StorageUse> storages_;
   std::uint64_t reserved_bytes_ = 0;
