@@ -63,4 +63,11 @@ BOOST_AUTO_TEST_CASE(quantised_with_refusals) {
   run_seeds("quantised", true);
 }
 
+BOOST_AUTO_TEST_CASE(paged_legal) {
+  run_seeds("paged", false);
+}
+BOOST_AUTO_TEST_CASE(paged_with_refusals) {
+  run_seeds("paged", true);
+}
+
 BOOST_AUTO_TEST_SUITE_END()

@@ -34,6 +34,14 @@ struct LayerChoice {
   return choice;
 }
 
+/// Blocks of a few rows, in a pool that is tight more often than not, and sequences that share them.
+void choose_blocks(Dice& dice, core::StoreConfig& config) {
+  config.sequences = dice.pick({1U, 2U, 3U, 3U, 4U});
+  config.block = dice.pick({1U, 2U, 3U, 4U, 8U});
+  config.pool_blocks = dice.pick({dice.between(1, 6), dice.between(4, 16), dice.between(16, 96)});
+  config.host_blocks = dice.pick({0U, dice.between(1, 4), 24U});
+}
+
 void choose_codes(Dice& dice, core::StoreConfig& config) {
   using enum core::DType;
   config.k_type = dice.pick({f32, f16, bf16, q8_0, q4_0, rotated});
@@ -77,6 +85,9 @@ struct HeadChoice {
   };
   core::StoreConfig config;
   config.sequences = can(trace::Capability::sequences) ? dice.between(1, 3) : 1;
+  // The lists of blocks follow neither files nor layers that read others' rows.
+  const bool has_blocks = can(trace::Capability::paged) && !can(trace::Capability::save);
+  if (has_blocks && !can(trace::Capability::donors)) choose_blocks(dice, config);
   const bool all_slide = dice.one_in(2);
   // Rotated keys cost the rules that make rows again from their streams, so they come up now and then.
   const bool rotates = can(trace::Capability::renumbers) && dice.one_in(3);
@@ -152,6 +163,9 @@ template <class Text>
     kept += fmt::format(R"(, "sinks": {})", per_layer(config, sinks));
   if (is_any([](const core::LayerGeometry& layer) { return layer.donor.has_value(); }))
     kept += fmt::format(R"(, "donor": {})", per_layer(config, donor));
+  if (config.block != 0)
+    kept += fmt::format(R"(, "block": {}, "pool_blocks": {}, "host_blocks": {})", config.block, config.pool_blocks,
+                        config.host_blocks);
   const bool rotates =
       std::ranges::any_of(config.layers, [](const core::LayerGeometry& layer) { return layer.rope.has_value(); });
   return fmt::format(R"({{"kind": "@sut", "window": {}, "capacity": {}, "sliding": {}, "sequences": {}{}{}{}}})",

@@ -81,7 +81,6 @@ std::string CaseLaw::wrong_with_store(const StoreSpec& spec) {
     if (layer.donor && !can(Capability::donors)) return fmt::format("{}: no layer reads another's rows", spec.name);
   }
   if (config.slack) return fmt::format("{}: its store chooses capacities itself", spec.name);
-  if (config.pool_blocks != 0) return fmt::format("{}: blocks of a bounded pool are not counted here", spec.name);
   if (core::is_coded(config) && !can(Capability::quantised)) return fmt::format("{}: it codes no rows", spec.name);
   if (config.sequences > 1 && !can(Capability::sequences))
     return fmt::format("{}: it holds one sequence only", spec.name);

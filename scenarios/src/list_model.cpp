@@ -14,6 +14,9 @@ ListModel::ListModel(core::StoreConfig config, ListSurvivors survivors)
   ListSequence empty;
   empty.layers.resize(config_.layers.size());
   sequences_.assign(config_.sequences, empty);
+  if (config_.pool_blocks == 0) return;
+  pool_.emplace(config_.pool_blocks);
+  pages_.resize(config_.sequences);
 }
 
 namespace {
@@ -106,7 +109,7 @@ bool ListModel::may_truncate(SequenceId id, Position to) const noexcept {
     const bool limited = shape.window.limited || shape.sliding;
     if (!limited || to < start + keys_seen(shape) - 1) return false;
   }
-  return true;
+  return has_in_full(id, to);
 }
 
 trace::Range ListModel::keys_of(SequenceId id, LayerIndex index, Position first, std::uint32_t count) const noexcept {
@@ -135,12 +138,17 @@ void ListModel::append(SequenceId id, LayerIndex index, std::uint32_t count) {
   const core::LayerGeometry& shape = config_.layers[index];
   ListLayer& held = sequences_[id].layers[index];
   const Position codes = border(held.end());
+  const Position before = held.end();
+  if (is_paged() && index == 0) take_blocks(id, count);
   for (std::uint32_t i = 0; i < count; ++i) {
     held.rows.push_back(next_row());
     if (held.rows.size() + held.sinks.size() <= shape.capacity) continue;
     drop_below(held, shape.sinks, std::max(held.start, shape.sinks) + 1);
   }
   for (Position p = std::max(codes, held.start); p < border(held.end()); ++p) held.rows[p - held.start] = next_row();
+  if (!is_paged() || index + std::size_t{1} != config_.layers.size()) return;
+  publish(id, before);
+  release_front(id);
 }
 
 void ListModel::append_all(SequenceId id, std::uint32_t count) {
@@ -148,7 +156,28 @@ void ListModel::append_all(SequenceId id, std::uint32_t count) {
     if (!config_.layers[index].donor) append(id, index, count);
 }
 
+bool ListModel::append_in_chunks(SequenceId id, std::uint32_t count, std::uint32_t chunk) {
+  for (std::uint32_t left = count; left != 0;) {
+    const std::uint32_t rows = std::min({left, chunk, longest_append(id)});
+    if (rows == 0 || !has_blocks_for(id, rows)) return false;
+    append_all(id, rows);
+    left -= rows;
+  }
+  return true;
+}
+
+std::uint32_t ListModel::tokens_served(SequenceId id, std::uint32_t count) const {
+  ListModel trial = *this;
+  std::uint32_t served = 0;
+  while (served < count && trial.append_in_chunks(id, 1, 1)) ++served;
+  return served;
+}
+
 void ListModel::truncate(SequenceId id, Position to) {
+  if (is_paged() && to < end(id)) {
+    pages_[id].blocks_named = std::min(pages_[id].blocks_named, to / config_.block);
+    release_back(id, entries(to));
+  }
   for (ListLayer& held : sequences_[id].layers) {
     if (to < held.sinks.size()) held = {0, {held.sinks.begin(), held.sinks.begin() + to}, {}};
     if (to < held.end()) held.rows.resize(to - held.start);
@@ -174,6 +203,7 @@ void ListModel::evict(SequenceId id, trace::Range range) {
     if (!renumbers) held.start = range.to;
     std::for_each(behind, held.rows.end(), [&](std::uint64_t& row) { row = next_row(); });
   }
+  if (is_paged()) release_front(id);
 }
 
 void ListModel::restore(SequenceId id, const ListSequence& saved) {
@@ -185,6 +215,10 @@ void ListModel::restore(SequenceId id, const ListSequence& saved) {
 }
 
 void ListModel::clear(SequenceId id) {
+  if (is_paged()) {
+    release_back(id, 0);
+    pages_[id] = {};
+  }
   ListSequence& of = sequences_[id];
   of.evicted_to = 0;
   for (ListLayer& held : of.layers) held = {};

@@ -4,8 +4,11 @@
 
 #include "kvwitness/core/geometry.hpp"
 #include "kvwitness/trace/event.hpp"
+#include "list_pool.hpp"
 
 #include <cstdint>
+#include <optional>
+#include <span>
 #include <vector>
 
 namespace kvwitness::scenarios {
@@ -41,8 +44,12 @@ enum class ListSurvivors : std::uint8_t {
   renumbered,  ///< those behind the evicted range move down and take its positions; layers do not slide
 };
 
+/// Why a call is refused; empty where it is served. Which of several a store names is its own choice.
+using ListReasons = std::vector<trace::RefusalCode>;
+
 class ListModel {
  public:
+  /// With `config.pool_blocks`, sequences take their rows in blocks from a pool of that size.
   ListModel(core::StoreConfig config, ListSurvivors survivors);
 
   [[nodiscard]] const core::StoreConfig& config() const noexcept { return config_; }
@@ -55,7 +62,7 @@ class ListModel {
   /// Longest append that a layer, or every layer, serves.
   [[nodiscard]] std::uint32_t longest_append(trace::SequenceId id, trace::LayerIndex layer) const noexcept;
   [[nodiscard]] std::uint32_t longest_append(trace::SequenceId id) const noexcept;
-  /// Tokens that can still be appended, one by one: unbounded (`kEndless`) where every layer slides.
+  /// Tokens that layers can still be given, one by one: unbounded (`kEndless`) where every layer slides.
   [[nodiscard]] std::uint32_t room(trace::SequenceId id) const noexcept;
   static constexpr std::uint32_t kEndless = 0xffffffffU;
   /// Longest rollback such that every shorter one is legal too.
@@ -78,6 +85,36 @@ class ListModel {
   /// Makes a sequence what another one was, or itself: the same positions, written anew.
   void restore(trace::SequenceId id, const ListSequence& saved);
 
+  /// In appends of at most `chunk` rows, each as long as layers serve it. False where one is refused; those before it
+  /// were done.
+  [[nodiscard]] bool append_in_chunks(trace::SequenceId id, std::uint32_t count, std::uint32_t chunk);
+  /// Of `count` tokens, those that can be appended one by one.
+  [[nodiscard]] std::uint32_t tokens_served(trace::SequenceId id, std::uint32_t count) const;
+
+  /// Of these, what is refused is not changed by anyone; only what is served may be done.
+  [[nodiscard]] bool is_paged() const noexcept { return pool_.has_value(); }
+  [[nodiscard]] const ListPages& pages(trace::SequenceId id) const noexcept { return pages_[id]; }
+  [[nodiscard]] bool is_out(trace::SequenceId id) const noexcept { return is_paged() && pages_[id].is_out; }
+  /// All layers end alike.
+  [[nodiscard]] bool is_between_tokens(trace::SequenceId id) const noexcept;
+  /// As when it was built, or cleared.
+  [[nodiscard]] bool is_fresh(trace::SequenceId id) const noexcept;
+  /// Blocks are there for an append to the first layer; true without a pool.
+  [[nodiscard]] bool has_blocks_for(trace::SequenceId id, std::uint32_t count) const noexcept;
+  /// The longest append up to `most` for which blocks are there.
+  [[nodiscard]] std::uint32_t longest_with_blocks(trace::SequenceId id, std::uint32_t most) const noexcept;
+  [[nodiscard]] ListReasons why_no_fork(trace::SequenceId parent, trace::SequenceId child, trace::Position to) const;
+  [[nodiscard]] ListReasons why_no_reorder(std::span<const trace::SequenceId> parents) const;
+  [[nodiscard]] ListReasons why_no_admission(trace::SequenceId id, const ListRequest& request) const;
+  [[nodiscard]] ListReasons why_no_swap_out(trace::SequenceId id) const;
+  [[nodiscard]] ListReasons why_no_swap_in(trace::SequenceId id) const;
+  void fork(trace::SequenceId parent, trace::SequenceId child, trace::Position to);
+  void reorder(std::span<const trace::SequenceId> parents);
+  /// Returns the tokens that are found.
+  trace::Position admit(trace::SequenceId id, const ListRequest& request);
+  void swap_out(trace::SequenceId id);
+  void swap_in(trace::SequenceId id);
+
   [[nodiscard]] ListView open(trace::SequenceId id, trace::LayerIndex layer, trace::Range range) const;
   [[nodiscard]] bool is_stale(const ListView& view) const noexcept;
 
@@ -90,9 +127,39 @@ class ListModel {
   /// No row that must be f32 in a sequence that ends at `to` is a code now.
   [[nodiscard]] bool has_in_full(trace::SequenceId id, trace::Position to) const noexcept;
 
+  /// Blocks [first, end) of a table are found, of which `cached` nobody has.
+  struct Hit {
+    std::uint32_t first = 0;
+    std::uint32_t end = 0;
+    std::uint32_t cached = 0;
+  };
+
+  [[nodiscard]] std::uint32_t entries(std::uint64_t rows) const noexcept;
+  [[nodiscard]] bool copies_on_write(trace::SequenceId id) const noexcept;
+  /// Blocks that the sequence may take: what can be taken, less what is promised to others.
+  [[nodiscard]] std::uint64_t available(trace::SequenceId id) const noexcept;
+  /// Most blocks that a request of so many tokens has at one time.
+  [[nodiscard]] std::uint64_t peak_blocks(std::uint64_t tokens) const noexcept;
+  /// What is promised to such a request when it ends at `end` and has a table of `blocks`.
+  [[nodiscard]] std::uint64_t promised(std::uint64_t tokens, trace::Position end, std::uint64_t blocks) const noexcept;
+  [[nodiscard]] Hit longest_hit(const ListPrefix& prompt) const;
+  [[nodiscard]] std::uint32_t host_blocks_left() const noexcept;
+  [[nodiscard]] ListPrefix prefix(const ListPrefix& prompt, std::uint32_t entry) const;
+  void take_blocks(trace::SequenceId id, std::uint32_t count);
+  /// Rows from `from` on are others from now on: views over them are stale.
+  void renew(trace::SequenceId id, trace::Position from);
+  void publish(trace::SequenceId id, trace::Position from);
+  /// Gives back what no layer holds a row of, and is not written to next.
+  void release_front(trace::SequenceId id);
+  void release_back(trace::SequenceId id, std::uint32_t entry);
+  void share(const ListPages& from, trace::SequenceId id, std::uint32_t end);
+  void become(trace::SequenceId beam, const ListSequence& parent, const ListPages& pages);
+
   core::StoreConfig config_;
   ListSurvivors survivors_;
   std::vector<ListSequence> sequences_;
+  std::optional<ListPool> pool_;
+  std::vector<ListPages> pages_;  ///< [sequence]; of a pool
   std::uint64_t rows_ = 0;
 };
 

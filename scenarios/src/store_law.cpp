@@ -1,5 +1,6 @@
 #include "store_law.hpp"
 
+#include "kvwitness/core/paged_store.hpp"
 #include "stage_needs.hpp"
 
 #include <algorithm>
@@ -23,10 +24,19 @@ ListSurvivors survivors_of(std::uint64_t capabilities) noexcept {
   return renumbers ? ListSurvivors::renumbered : ListSurvivors::move;
 }
 
+/// Only stores that are paged take notice of blocks.
+core::StoreConfig with_blocks(core::StoreConfig config, std::uint64_t capabilities) {
+  if ((capabilities & static_cast<std::uint64_t>(Capability::paged)) != 0) return core::paged_config(std::move(config));
+  config.block = config.pool_blocks = config.host_blocks = 0;
+  return config;
+}
+
 }  // namespace
 
 StoreLaw::StoreLaw(core::StoreConfig config, std::uint64_t capabilities)
-    : capabilities_(capabilities), model_(std::move(config), survivors_of(capabilities)) {}
+    : capabilities_(capabilities),
+      model_(with_blocks(std::move(config), capabilities), survivors_of(capabilities)),
+      prompts_(model_.config().sequences) {}
 
 std::optional<RefusalCode> StoreLaw::answer(const Step& step, SequenceId id) {
   if (id >= model_.config().sequences) {
@@ -34,6 +44,7 @@ std::optional<RefusalCode> StoreLaw::answer(const Step& step, SequenceId id) {
                                step.operation == Operation::attend || !step.span.empty();
     return makes_no_call ? std::nullopt : std::optional(RefusalCode::unknown_sequence);
   }
+  if (model_.is_out(id) && needs_rows(step)) return without_rows(step, id);
   switch (step.operation) {
     case Operation::append:
     case Operation::prefill:
@@ -52,6 +63,11 @@ std::optional<RefusalCode> StoreLaw::answer(const Step& step, SequenceId id) {
     case Operation::poison: return can(Capability::zero_copy) ? RefusalCode::none : RefusalCode::unsupported;
     case Operation::save: return save(step, id);
     case Operation::restore: return restore(step, id);
+    case Operation::fork: return fork(step, id);
+    case Operation::reorder: return reorder(step);
+    case Operation::admit: return admit(step, id);
+    case Operation::swap_out:
+    case Operation::swap_in: return swap(step, id);
     default: return std::nullopt;
   }
 }
@@ -82,31 +98,42 @@ StoreLaw::Answer StoreLaw::append(const Step& step, SequenceId id) {
     return append_layer(id, *step.layer, step.count);
   }
   if (due_layer(id) != 0) return RefusalCode::out_of_order;
+  const PromptLeft given = step.is_prompt ? prompts_[id] : PromptLeft{step.count, 0};
   if (expects_refusal(step)) {
     // One append to the first layer; what the others would say is never asked.
-    return step.count > model_.longest_append(id, 0) ? RefusalCode::full : Answer(RefusalCode::none);
+    const std::uint32_t rows = given.shared != 0 ? given.shared : given.tokens;
+    if (rows == 0) return std::nullopt;
+    return rows > model_.longest_append(id, 0) ? RefusalCode::full : answer_of_pool(id, rows);
   }
-  return append_chunks(step, id);
+  if (step.is_prompt) prompts_[id] = {};
+  if (given.shared == 0) return append_chunks(step, id, given.tokens);
+  const Answer of_other = append_chunks(step, id, given.shared);
+  return of_other == RefusalCode::none ? append_chunks(step, id, given.tokens - given.shared) : of_other;
+}
+
+RefusalCode StoreLaw::answer_of_pool(SequenceId id, std::uint32_t count) const {
+  return model_.has_blocks_for(id, count) ? RefusalCode::none : RefusalCode::no_memory;
 }
 
 StoreLaw::Answer StoreLaw::append_layer(SequenceId id, LayerIndex layer, std::uint32_t count) {
-  if (model_.config().layers[layer].donor) return RefusalCode::unsupported;
   if (model_.config().layers[layer].donor) return RefusalCode::unsupported;
   const LayerIndex due = due_layer(id);
   const bool is_due = layer == due && (due == 0 || count == model_.end(id) - model_.layer(id, layer).end());
   const bool fits = count <= model_.longest_append(id, layer);
   if (!is_due) return fits ? Answer(RefusalCode::out_of_order) : std::nullopt;
   if (!fits) return RefusalCode::full;
+  if (layer == 0 && !model_.has_blocks_for(id, count)) return RefusalCode::no_memory;
   model_.append(id, layer, count);
   return RefusalCode::none;
 }
 
-StoreLaw::Answer StoreLaw::append_chunks(const Step& step, SequenceId id) {
-  for (std::uint32_t left = step.count; left != 0;) {
+StoreLaw::Answer StoreLaw::append_chunks(const Step& step, SequenceId id, std::uint32_t count) {
+  for (std::uint32_t left = count; left != 0;) {
     const std::uint32_t served = model_.longest_append(id);
     std::uint32_t rows = step.operation == Operation::decode ? 1 : std::min(left, rows_at_once(step));
     if (step.chunk == 0) rows = std::min(rows, std::max(served, 1U));
     if (rows > served) return RefusalCode::full;
+    if (!model_.has_blocks_for(id, rows)) return RefusalCode::no_memory;
     const Position first = model_.end(id);
     model_.append_all(id, rows);
     if (step.operation != Operation::append && !serves_queries(id, first, rows)) return std::nullopt;
@@ -232,6 +259,7 @@ StoreLaw::Answer StoreLaw::trim(const Step& step, SequenceId id) {
 StoreLaw::Answer StoreLaw::clear(SequenceId id) {
   if (!can(Capability::clear)) return RefusalCode::unsupported;
   model_.clear(id);
+  prompts_[id] = {};
   return RefusalCode::none;
 }
 

@@ -47,7 +47,8 @@ class StoreLaw {
 
   [[nodiscard]] Answer append(const Step& step, trace::SequenceId id);
   [[nodiscard]] Answer append_layer(trace::SequenceId id, trace::LayerIndex layer, std::uint32_t count);
-  [[nodiscard]] Answer append_chunks(const Step& step, trace::SequenceId id);
+  [[nodiscard]] Answer append_chunks(const Step& step, trace::SequenceId id, std::uint32_t count);
+  [[nodiscard]] trace::RefusalCode answer_of_pool(trace::SequenceId id, std::uint32_t count) const;
   [[nodiscard]] Answer range(trace::SequenceId id, trace::LayerIndex layer, trace::Range asked) const;
   [[nodiscard]] Answer window(const Step& step, trace::SequenceId id);
   [[nodiscard]] Answer attend(const Step& step, trace::SequenceId id);
@@ -60,10 +61,19 @@ class StoreLaw {
   [[nodiscard]] Answer save(const Step& step, trace::SequenceId id);
   [[nodiscard]] Answer restore(const Step& step, trace::SequenceId id);
 
+  [[nodiscard]] static bool needs_rows(const Step& step) noexcept;
+  /// Of a step that needs rows, about a sequence that is out.
+  [[nodiscard]] Answer without_rows(const Step& step, trace::SequenceId id) const;
+  [[nodiscard]] Answer fork(const Step& step, trace::SequenceId id);
+  [[nodiscard]] Answer reorder(const Step& step);
+  [[nodiscard]] Answer admit(const Step& step, trace::SequenceId id);
+  [[nodiscard]] Answer swap(const Step& step, trace::SequenceId id);
+
   std::uint64_t capabilities_;
   ListModel model_;
   std::vector<Held> held_;
   std::map<std::string, ListSequence> files_;  ///< what was saved, by label
+  std::vector<PromptLeft> prompts_;            ///< [sequence]
 };
 
 }  // namespace kvwitness::scenarios

@@ -7,6 +7,7 @@
 #include <boost/test/unit_test.hpp>
 
 #include <algorithm>
+#include <map>
 #include <set>
 
 using namespace kvwitness;
@@ -27,6 +28,16 @@ core::StoreConfig one_layer(std::uint32_t window, std::uint32_t capacity, bool s
   return config;
 }
 
+/// One full causal layer, or with a window, in blocks of 4; as many sequences share a pool, with 3 blocks on the host.
+ListModel with_pool(std::uint32_t blocks, std::uint32_t sequences, std::uint32_t window = 0) {
+  core::StoreConfig config = one_layer(window, 64, false);
+  config.block = 4;
+  config.pool_blocks = blocks;
+  config.host_blocks = 3;
+  config.sequences = sequences;
+  return {config, ListSurvivors::stay};
+}
+
 /// What the runs of many seeds had in them.
 struct Seen {
   std::set<trace::Operation> operations;
@@ -35,10 +46,13 @@ struct Seen {
   std::uint64_t wrapped = 0;
   std::uint64_t chunks = 0;
   std::uint64_t overwrites = 0;
+  std::uint64_t reused = 0;  ///< blocks that nobody held, and that were freed to be taken
+  std::map<trace::EventType, std::uint64_t> told;
 };
 
 void look_at(const std::vector<trace::Event>& events, Seen& seen) {
   for (const trace::Event& event : events) {
+    ++seen.told[event.type];
     if (event.type == trace::EventType::Called) {
       const auto called = trace::payload_of<trace::Called>(event);
       seen.operations.insert(called.operation);
@@ -50,6 +64,8 @@ void look_at(const std::vector<trace::Event>& events, Seen& seen) {
       seen.wrapped += trace::payload_of<trace::WindowOpened>(event).runs > 1 ? 1 : 0;
     } else if (event.type == trace::EventType::Overwrite) {
       ++seen.overwrites;
+    } else if (event.type == trace::EventType::BlockFree) {
+      seen.reused += trace::payload_of<trace::BlockFree>(event).holder == trace::kNoSequence ? 1 : 0;
     }
   }
 }
@@ -98,6 +114,24 @@ BOOST_AUTO_TEST_CASE(rings_are_driven_round) {
   const Seen seen = run_seeds(*registry.find("ring"), false);
   BOOST_TEST(seen.wrapped > kSeeds);
   BOOST_TEST(seen.overwrites > kSeeds);
+}
+
+// What sequences share blocks for: each of these is no more than a few draws away in most scripts.
+BOOST_AUTO_TEST_CASE(blocks_are_shared_copied_found_and_swapped) {
+  const StoreRegistry registry = product_stores();
+  for (const bool with_refusals : {false, true}) {
+    Seen seen = run_seeds(*registry.find("paged"), with_refusals);
+    using enum trace::Operation;
+    for (const trace::Operation operation : {fork, reorder, admit, swap_out, swap_in})
+      BOOST_TEST(seen.operations.contains(operation), trace::to_text(operation) << " never came up");
+    using enum trace::EventType;
+    for (const trace::EventType type :
+         {Fork, Reorder, Admitted, BlockHold, BlockCached, PrefixPublished, PrefixHit, SwapOut, SwapIn, Move})
+      BOOST_TEST(seen.told[type] > 10U, trace::to_text(type) << " was told " << seen.told[type] << " times");
+    // Cached blocks that are taken for other rows.
+    BOOST_TEST(seen.reused > 10U);
+    BOOST_TEST(seen.refusals.contains(trace::RefusalCode::no_memory) == with_refusals);
+  }
 }
 
 BOOST_AUTO_TEST_CASE(unlawful_calls_meet_every_refusal) {
@@ -191,6 +225,95 @@ BOOST_AUTO_TEST_CASE(renumbered_survivors_take_the_positions_of_what_was_evicted
   BOOST_TEST(!model.is_stale(below));
   BOOST_TEST(model.is_stale(behind));
   BOOST_TEST(model.deepest_truncate(0) == 0U);
+}
+
+// Blocks of 4. Both sequences have the block of positions 4 and 5, so the next row needs a copy of it.
+BOOST_AUTO_TEST_CASE(a_shared_block_is_copied_by_who_writes_to_it) {
+  ListModel model = with_pool(4, 2);
+  model.append_all(0, 6);
+  model.fork(0, 1, 6);
+  const ListView first = model.open(1, 0, {0, 4});
+  const ListView last = model.open(1, 0, {4, 6});
+  BOOST_TEST(model.longest_with_blocks(1, 100) == 6U);  // of 4 blocks 2 are left: a copy and one behind it
+  model.append_all(1, 1);
+  BOOST_TEST(!model.is_stale(first));
+  BOOST_TEST(model.is_stale(last));
+  BOOST_TEST(model.longest_with_blocks(0, 100) == 6U);  // its block is its own now, and one is left
+  BOOST_TEST((model.why_no_fork(0, 1, 6) == ListReasons{trace::RefusalCode::out_of_order}));
+  BOOST_TEST((model.why_no_fork(0, 2, 6) == ListReasons{trace::RefusalCode::unknown_sequence}));
+}
+
+// A prompt of 9 tokens in blocks of 4: both full blocks can be found. One that differs in token 5 finds the first
+// alone; the last token is computed, whatever there is.
+BOOST_AUTO_TEST_CASE(prompts_begin_with_the_blocks_that_are_found) {
+  ListModel model = with_pool(8, 3);
+  ListRequest request{{"", {1, 2, 3, 4, 5, 6, 7, 8, 9}}, 3};
+  BOOST_TEST(model.admit(0, request) == 0U);
+  // 12 rows are 3 blocks; others have 5 left.
+  BOOST_TEST(model.longest_with_blocks(1, 100) == 20U);
+  model.append_all(0, 9);
+  BOOST_TEST(model.longest_with_blocks(1, 100) == 20U);
+  model.clear(0);
+  BOOST_TEST(model.longest_with_blocks(1, 100) == 32U);
+  BOOST_TEST(model.admit(1, request) == 8U);
+  request.prompt.tokens[5] = 60;
+  BOOST_TEST(model.admit(2, request) == 4U);
+  request.prompt.tokens = {1, 2, 3, 4};
+  BOOST_TEST(model.admit(0, request) == 0U);
+}
+
+// Cached blocks go to others, the one that was cached first before the others: a prefix loses its end first.
+BOOST_AUTO_TEST_CASE(what_was_cached_first_is_taken_first) {
+  ListModel model = with_pool(3, 2);
+  const ListRequest request{{"", {1, 2, 3, 4, 5, 6, 7, 8, 9}}, 0};
+  static_cast<void>(model.admit(0, request));
+  model.append_all(0, 9);
+  model.clear(0);
+  model.append_all(1, 8);
+  model.clear(1);
+  BOOST_TEST(model.admit(0, request) == 4U);
+}
+
+// A window of 5: a query at 8 sees [4, 8) besides itself, and nothing of the first block.
+BOOST_AUTO_TEST_CASE(a_window_needs_no_more_blocks_than_it_sees) {
+  ListModel model = with_pool(8, 2, 5);
+  const ListRequest request{{"", {1, 2, 3, 4, 5, 6, 7, 8, 9}}, 0};
+  static_cast<void>(model.admit(0, request));
+  model.append_all(0, 9);
+  BOOST_TEST(model.admit(1, request) == 8U);
+  BOOST_TEST(model.layer(1, 0).start == 4U);
+  BOOST_TEST(model.pages(1).blocks.size() == 1U);
+}
+
+BOOST_AUTO_TEST_CASE(who_is_out_takes_blocks_of_the_host) {
+  ListModel model = with_pool(4, 2);
+  model.append_all(0, 12);
+  BOOST_TEST((model.why_no_swap_out(1) == ListReasons{trace::RefusalCode::out_of_order}));
+  BOOST_TEST((model.why_no_swap_in(0) == ListReasons{trace::RefusalCode::out_of_order}));
+  const ListView view = model.open(0, 0, {0, 2});
+  model.swap_out(0);
+  BOOST_TEST(model.is_stale(view));
+  model.append_all(1, 8);
+  // All 3 blocks on the host are taken, and 2 of the 4 in the pool.
+  BOOST_TEST((model.why_no_swap_out(1) == ListReasons{trace::RefusalCode::no_memory}));
+  BOOST_TEST((model.why_no_swap_in(0) == ListReasons{trace::RefusalCode::no_memory}));
+  model.truncate(1, 4);
+  BOOST_TEST(model.why_no_swap_in(0).empty());
+}
+
+// Beam 0 becomes what beam 1 is: the block that both have stays, and so do views over its rows.
+BOOST_AUTO_TEST_CASE(beams_keep_the_blocks_that_both_have) {
+  ListModel model = with_pool(8, 2);
+  model.append_all(0, 6);
+  model.fork(0, 1, 4);
+  model.append_all(1, 2);
+  const ListView first = model.open(0, 0, {0, 4});
+  const ListView last = model.open(0, 0, {4, 6});
+  const std::vector<trace::SequenceId> parents{1, 1};
+  model.reorder(parents);
+  BOOST_TEST(!model.is_stale(first));
+  BOOST_TEST(model.is_stale(last));
+  BOOST_TEST(model.pages(0).blocks == model.pages(1).blocks);
 }
 
 BOOST_AUTO_TEST_SUITE_END()

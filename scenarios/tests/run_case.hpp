@@ -34,8 +34,9 @@ inline std::vector<trace::Event> run_case(const Case& which, const std::string& 
 }
 
 /// The first call whose outcome is not the one that the script expects of it, in words; nothing where there is none.
-/// A decode step as a whole is measured too; its calls have been looked at by then.
-inline std::optional<std::string> first_surprise(const std::vector<trace::Event>& events) {
+/// A decode step as a whole is measured too; its calls have been looked at by then. `waits_for_room`: a workload is
+/// replayed, which asks for room until there is some.
+inline std::optional<std::string> first_surprise(const std::vector<trace::Event>& events, bool waits_for_room = false) {
   std::map<std::pair<trace::StoreIndex, trace::SequenceId>, trace::Expected> expected;
   for (const trace::Event& event : events) {
     const auto subject = std::pair(event.store, event.sequence);
@@ -43,10 +44,9 @@ inline std::optional<std::string> first_surprise(const std::vector<trace::Event>
     if (event.type != trace::EventType::RegionMeasured) continue;
     const auto measured = trace::payload_of<trace::RegionMeasured>(event);
     if (measured.operation == trace::Operation::decode) continue;
-    // A workload asks for room until there is some.
     using enum trace::Operation;
-    const bool asks_for_room =
-        measured.operation == admit || measured.operation == swap_in || measured.operation == swap_out;
+    const bool asks_for_room = waits_for_room && (measured.operation == admit || measured.operation == swap_in ||
+                                                  measured.operation == swap_out);
     const auto told = expected.find(subject);
     const bool is_meant = told != expected.end() && told->second.operation == measured.operation;
     const trace::RefusalCode meant = is_meant ? told->second.outcome : trace::RefusalCode::none;
