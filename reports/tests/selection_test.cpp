@@ -109,10 +109,10 @@ BOOST_AUTO_TEST_CASE(what_cannot_be_loaded_is_an_error) {
 
 BOOST_AUTO_TEST_CASE(unmet_requirements_are_named) {
   const Scratch scratch;
-  const auto file = scratch.write("a.jsonc", script("t/a", R"("requires": ["ring", "fork", "save"],)"));
+  const auto file = scratch.write("a.jsonc", script("t/a", R"("requires": ["ring", "fork", "prefixes"],)"));
   const auto loaded = reports::load_scripts({file}, {});
   const scenarios::StoreRegistry registry = scenarios::product_stores();
-  BOOST_TEST(reports::unmet_requirements(loaded.front().script, *registry.find("ring")) == "needs fork, save");
+  BOOST_TEST(reports::unmet_requirements(loaded.front().script, *registry.find("ring")) == "needs fork, prefixes");
 }
 
 BOOST_AUTO_TEST_CASE(traces_of_different_cases_have_different_files) {

@@ -1,6 +1,5 @@
 #include "kvwitness/scenarios/mutants.hpp"
 
-#include "kvwitness/core/quantised_store.hpp"
 #include "kvwitness/scenarios/generator.hpp"
 #include "kvwitness/trace/digest.hpp"
 #include "kvwitness/trace/error.hpp"
@@ -45,9 +44,8 @@ StoreRegistry plain_stores() {
   registry.add(plain_kind<mutants::PlainRing>("ring", mutants::Addressing::ring));
   registry.add(plain_kind<mutants::PlainFlat>("flat", mutants::Addressing::flat));
   registry.add(plain_kind<mutants::PlainCompact>("compact", mutants::Addressing::compact));
-  registry.add({"quantised", "", core::quantised_capabilities(), [](const core::StoreConfig& config) {
-                  return Subject{core::make_quantised_store(config), std::make_unique<core::AttentionPath>()};
-                }});
+  // Faults of these are decorators of the product's own.
+  for (const std::string_view name : {"quantised", "sink-ring", "layered"}) registry.add(*product_stores().find(name));
   registry.add(
       {"paged", "", core::paged_capabilities(), [](const core::StoreConfig& config) {
          return Subject{std::make_unique<mutants::PlainPaged>(config), std::make_unique<core::AttentionPath>()};
@@ -69,8 +67,8 @@ std::vector<Case> library_cases(std::uint64_t capabilities) {
   return cases;
 }
 
-/// A run without what differs between any two kinds (their names, what was planned of them), or between two stores that
-/// do the same (how much of their memory is dead, how they count their changes).
+/// A run without what differs between any two kinds (their names, what was planned of them, hence numbers), or between
+/// two stores that do the same (how much of their memory is dead, how they count their changes).
 std::vector<trace::Event> comparable(std::vector<trace::Event> events) {
   std::erase_if(events, [](const trace::Event& event) {
     using enum trace::EventType;
@@ -85,6 +83,7 @@ std::vector<trace::Event> comparable(std::vector<trace::Event> events) {
       event.payload = std::bit_cast<decltype(event.payload)>(opened);
     }
     event = trace::canonical(event);
+    event.number = 0;
   }
   return events;
 }

@@ -14,6 +14,7 @@ constexpr WitnessInfo kWitnesses[] = {
     {"append.wrapped", "one append wrote on both sides of a ring's end"},
     {"append.overwrote", "an append overwrote older positions"},
     {"append.first", "the first token of a sequence was appended"},
+    {"append.coded", "rows of a quantised store were coded"},
     {"edit.moved_or_removed", "an edit moved or removed at least one position"},
     {"edit.truncated", "a truncate took back at least one position"},
     {"edit.evicted", "an evict removed at least one position"},

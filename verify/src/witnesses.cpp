@@ -22,6 +22,7 @@ constexpr std::array<std::string_view, kProperties> kTexts{"window.opened",
                                                            "append.wrapped",
                                                            "append.overwrote",
                                                            "append.first",
+                                                           "append.coded",
                                                            "edit.moved_or_removed",
                                                            "edit.truncated",
                                                            "edit.evicted",
@@ -103,6 +104,7 @@ void WitnessBoard::on_store_event(const Event& event, const Model& model, const 
     case EventType::Called: boards_[event.store].pieces = 0; return;
     case EventType::Append: return on_piece(event, store);
     case EventType::Overwrite: return meet(event.store, Property::append_overwrote);
+    case EventType::Quantise: return meet(event.store, Property::append_coded);
     case EventType::Move: return meet(event.store, Property::edit_moved_or_removed);
     case EventType::Truncate:
     case EventType::Evict:

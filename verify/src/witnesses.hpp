@@ -21,6 +21,7 @@ enum class Property : std::uint8_t {
   append_wrapped,
   append_overwrote,
   append_first,
+  append_coded,
   edit_moved_or_removed,
   edit_truncated,
   edit_evicted,
@@ -50,7 +51,7 @@ enum class Property : std::uint8_t {
   scope_reset,
   tensor_recorded,
 };
-inline constexpr std::size_t kProperties = 36;
+inline constexpr std::size_t kProperties = 37;
 
 /// Counts what the witnesses asked for have met. Facts where there are some; a store's word (append.overwrote,
 /// append.wrapped, edits that moved rows) is held to the facts by the rules.
