@@ -219,6 +219,11 @@ BOOST_AUTO_TEST_CASE(forks_swaps_and_reorders_are_refused_for_their_reasons) {
   BOOST_CHECK(law_of(trace, 2, trace::kNoLayer, swap).code == RefusalCode::out_of_order);
   BOOST_CHECK(law_of(trace, 1, trace::kNoLayer, swap).code == RefusalCode::none);
   trace.swap_out(1);
+  // A sequence that there is not comes before one that is out.
+  fork.ordinal = PagedTrace::kSequences;
+  BOOST_CHECK(law_of(trace, 1, trace::kNoLayer, fork).code == RefusalCode::unknown_sequence);
+  fork.ordinal = 2;
+  BOOST_CHECK(law_of(trace, 1, trace::kNoLayer, fork).code == RefusalCode::evicted);
   swap.operation = Operation::swap_in;
   BOOST_CHECK(law_of(trace, 0, trace::kNoLayer, swap).code == RefusalCode::out_of_order);
   BOOST_CHECK(law_of(trace, 1, trace::kNoLayer, swap).code == RefusalCode::none);
