@@ -455,6 +455,8 @@ bool PlainPaged::is_fresh_run(const core::Window& window, const core::Run& run) 
     const Position p = run.first + i;
     const auto at = of.table.find(p / config_.block);
     const bool is_held = p >= held.start && p < held.end && at != of.table.end();
+    const auto regained = of.regained.find({window.layer, p});
+    if (regained != of.regained.end() && regained->second > window.generation) return false;
     if (!is_held || at->second.since > window.generation || slot_of(of, p) != run.slot + i ||
         written_[run.slot + i] > window.generation)
       return false;

@@ -14,6 +14,7 @@
 #include <optional>
 #include <set>
 #include <span>
+#include <utility>
 #include <vector>
 
 namespace kvwitness::scenarios::mutants {
@@ -65,6 +66,8 @@ class PlainPaged : public core::KvStore, private core::Forking, private core::Pa
     LayerIndex due = 0;
     std::uint32_t chunk = 0;
     std::vector<std::vector<std::byte>> host;  ///< rows of each block, while it is out
+    /// Rows that a reorder gave back, in a block that was held all the while: the change that did.
+    std::map<std::pair<LayerIndex, Position>, std::uint64_t> regained;
   };
   struct Hit {
     std::uint32_t first = 0;
@@ -153,6 +156,7 @@ class PlainPaged : public core::KvStore, private core::Forking, private core::Pa
   void publish(SequenceId sequence, Position from, Position to);
   void trim(SequenceId sequence);
   void signal(std::uint32_t from, std::uint32_t to);
+  void note_regained(Sequence& of, std::span<const Held> before) const;
 
   core::StoreConfig config_;
   std::vector<Block> blocks_;

@@ -111,10 +111,18 @@ Outcome<core::Forked> PlainPaged::fork(SequenceId parent, SequenceId child, Posi
   return core::Forked{static_cast<std::uint32_t>(of.table.size()), log_, {}};
 }
 
+void PlainPaged::note_regained(Sequence& of, std::span<const Held> before) const {
+  for (LayerIndex layer = 0; layer < layers(); ++layer) {
+    for (Position p = of.held[layer].start; p < of.held[layer].end; ++p)
+      if (p < before[layer].start || p >= before[layer].end) of.regained[{layer, p}] = changes_;
+  }
+}
+
 Outcome<core::Forked> PlainPaged::reorder(std::span<const SequenceId> asked) {
   if (asked.size() > config_.sequences) return core::refuse(Operation::reorder, RefusalCode::unknown_sequence);
-  for (SequenceId beam = 0; beam < asked.size(); ++beam) {
+  for (SequenceId beam = 0; beam < asked.size(); ++beam)
     if (sequences_[beam].is_out) return core::refuse(Operation::reorder, RefusalCode::evicted);
+  for (SequenceId beam = 0; beam < asked.size(); ++beam) {
     if (sequences_[beam].due != 0 || asked[beam] >= asked.size())
       return core::refuse(Operation::reorder, RefusalCode::out_of_order);
   }
@@ -130,6 +138,7 @@ Outcome<core::Forked> PlainPaged::reorder(std::span<const SequenceId> asked) {
     if (parents[beam] == beam) continue;
     Sequence& of = sequences_[beam];
     of.held = before[parents[beam]].held;
+    note_regained(of, before[beam].held);
     of.named.clear();
     of.table.clear();
     for (const auto& [index, entry] : before[parents[beam]].table) {
