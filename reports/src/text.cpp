@@ -104,6 +104,10 @@ void write_rule_findings(const CaseResult& one, const verify::RuleVerdict& rule,
   if (rule.violations > shown) out << "    and " << counted(rule.violations - shown, "more violation") << "\n";
 }
 
+void write_notes(const CaseResult& one, std::ostream& out) {
+  for (const std::string& note : one.verdict.notes) out << "  note: " << printable(note) << "\n";
+}
+
 void write_findings(const CaseResult& one, const Style& style, std::ostream& out) {
   const Status status = status_of(one);
   if (!one.nondeterministic && (status == Status::pass || status == Status::skipped)) return;
@@ -119,7 +123,7 @@ void write_findings(const CaseResult& one, const Style& style, std::ostream& out
     out << "  " << style.status(witness.status) << " witness " << printable(witness.name) << ": met "
         << counted(witness.met, "time") << "\n";
   }
-  for (const std::string& note : one.verdict.notes) out << "  note: " << printable(note) << "\n";
+  write_notes(one, out);
   if (!one.trace.empty()) out << "  trace: " << printable(one.trace.string()) << "\n";
   if (!one.claims.replay.empty()) out << "  replay: " << printable(one.claims.replay) << "\n";
 }
@@ -216,6 +220,9 @@ void write_text(const SuiteResult& result, std::ostream& out, const TextOptions&
   const Style style(options.color);
   write_table(result, style, out);
   for (const CaseResult& one : result.cases) write_findings(one, style, out);
+  // Of a case on its own there is room to say what its verdict rests on.
+  const bool is_alone = result.cases.size() == 1 && status_of(result.cases.front()) == Status::pass;
+  if (is_alone) write_notes(result.cases.front(), out);
   write_summary(result, style, options, out);
   if (options.timings) write_slowest(result, out);
 }

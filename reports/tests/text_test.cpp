@@ -60,6 +60,14 @@ BOOST_AUTO_TEST_CASE(golden) {
   BOOST_TEST(text_of(reports::testing::made_result(), {.timings = false}) == kGolden);
 }
 
+/// What a passing verdict rests on is shown where the case is alone; in a table of many it would drown them.
+BOOST_AUTO_TEST_CASE(notes_of_a_pass_are_shown_where_it_is_the_only_case) {
+  reports::SuiteResult result = reports::testing::made_result();
+  result.cases.erase(result.cases.begin() + 1, result.cases.end());
+  result.cases.front().verdict.notes = {"2 of 5 decode steps attended"};
+  BOOST_TEST(text_of(result, {.timings = false}).find("  note: 2 of 5 decode steps attended\n") != std::string::npos);
+}
+
 BOOST_AUTO_TEST_CASE(color_changes_nothing_but_escape_sequences) {
   std::string colored = text_of(reports::testing::made_result(), {.color = true, .timings = false});
   BOOST_TEST(colored.find("\x1b[31m") != std::string::npos);

@@ -109,6 +109,8 @@ struct Judge::State {
   void end_stream();
   RuleVerdict rule_verdict(const Seat& seat, const Moment& at_end) const;
   void note_sampling(CaseVerdict& verdict) const;
+  void count_pool_call(const Event& event) noexcept;
+  void note_pool_calls(CaseVerdict& verdict) const;
 
   const trace::Claims claims;
   Model model;
@@ -137,6 +139,10 @@ struct Judge::State {
   std::uint64_t decode_steps = 0;
   std::uint64_t attended_steps = 0;
   std::uint64_t recorded_steps = 0;
+  std::uint64_t admitted = 0;
+  std::uint64_t not_admitted = 0;
+  std::uint64_t swaps_out = 0;
+  std::uint64_t swaps_in = 0;
 };
 
 void Judge::State::incomplete(std::string why) {
@@ -223,6 +229,7 @@ void Judge::State::take(const Event& event) {
     }
   }
   calls += event.type == EventType::Called ? 1 : 0;
+  if (event.type == EventType::RegionMeasured) count_pool_call(event);
   if (event.type != EventType::StepEnd) return;
   ++ended_steps;
   count_step();
@@ -273,6 +280,23 @@ void Judge::State::note_sampling(CaseVerdict& verdict) const {
                                       percent(attended_steps, decode_steps), percent(recorded_steps, decode_steps)));
 }
 
+void Judge::State::count_pool_call(const Event& event) noexcept {
+  const auto region = trace::payload_of<trace::RegionMeasured>(event);
+  const bool is_done = region.outcome == RefusalCode::none;
+  switch (region.operation) {
+    case trace::Operation::admit: ++(is_done ? admitted : not_admitted); return;
+    case trace::Operation::swap_out: swaps_out += is_done ? 1 : 0; return;
+    case trace::Operation::swap_in: swaps_in += is_done ? 1 : 0; return;
+    default: return;
+  }
+}
+
+void Judge::State::note_pool_calls(CaseVerdict& verdict) const {
+  if (admitted + not_admitted + swaps_out + swaps_in == 0) return;
+  verdict.notes.push_back(fmt::format("{} admissions and {} refused; {} sequences swapped out and {} in", admitted,
+                                      not_admitted, swaps_out, swaps_in));
+}
+
 Judge::Judge(const trace::Claims& claims, const JudgeOptions& options)
     : state_(std::make_unique<State>(claims, options)) {}
 Judge::~Judge() = default;
@@ -310,6 +334,7 @@ CaseVerdict Judge::finish() {
   verdict.notes = state.whys;
   if (state.has_ended && !state.is_digest_given) verdict.notes.push_back("the run's digest was not given");
   state.note_sampling(verdict);
+  state.note_pool_calls(verdict);
   verdict.status = worst_of(verdict);
   if (verdict.rules.empty()) {
     verdict.status = std::max(verdict.status, state.end.complete ? Status::vacuous : Status::inconclusive);

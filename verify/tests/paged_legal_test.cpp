@@ -156,6 +156,20 @@ BOOST_AUTO_TEST_CASE(what_was_swapped_out_comes_back) {
   BOOST_TEST(blame(trace) == "");
 }
 
+/// Of a run over a pool, the verdict says how tight it was.
+BOOST_AUTO_TEST_CASE(the_verdict_counts_admissions_and_swaps) {
+  PagedTrace trace;
+  trace.admit(0, 5, 3, {});
+  trace.append(0, 5);
+  trace.swap_out(0);
+  trace.swap_in(0);
+  trace.swap_out(0);
+  trace.finish();
+  const std::vector<std::string> notes = trace.verdict().notes;
+  BOOST_REQUIRE(!notes.empty());
+  BOOST_TEST(notes.back() == "1 admissions and 0 refused; 2 sequences swapped out and 1 in");
+}
+
 BOOST_AUTO_TEST_CASE(a_truncate_into_what_is_published_copies_before_it_writes) {
   PagedTrace trace;
   trace.admit(0, 9, 3, {31, 32});
