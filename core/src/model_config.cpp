@@ -1,5 +1,6 @@
 #include "kvwitness/core/model_config.hpp"
 
+#include "bounded_json.hpp"
 #include "config_reader.hpp"
 
 #include <fmt/format.h>
@@ -177,20 +178,46 @@ ConfigReader text_part(const ConfigReader& reader) {
   return {std::move(text), reader.file()};
 }
 
+/// Keys that change which layers keep rows, or how long these are, and that are not read here: a plan without them
+/// would be wrong and look right. Facts of the families' configurations on Hugging Face: Falcon (num_kv_heads,
+/// multi_query), Qwen3-Next (full_attention_interval), Jamba (attn_layer_period), Nemotron-H (hybrid_override_pattern),
+/// Nemotron-NAS (block_configs), Gemma 4 (global_head_dim, num_global_key_value_heads), MiMo (hybrid_layer_pattern,
+/// v_head_dim).
+void refuse_unread_shapes(const ConfigReader& reader) {
+  const bool says_types = reader.find("layer_types") != nullptr;
+  for (const std::string_view key : {"num_kv_heads", "attn_layer_period", "hybrid_override_pattern", "block_configs",
+                                     "global_head_dim", "num_global_key_value_heads", "hybrid_layer_pattern"})
+    if (reader.find(key) != nullptr) reader.fail(key, "layers of this kind are not planned");
+  if (reader.flag("multi_query", false)) reader.fail("multi_query", "layers of this kind are not planned");
+  if (!says_types && reader.find("full_attention_interval") != nullptr)
+    reader.fail("full_attention_interval", "layers of this kind are not planned");
+  if (reader.find("v_head_dim") != nullptr &&
+      reader.size("v_head_dim") != reader.size("head_dim", reader.size("v_head_dim")))
+    reader.fail("v_head_dim", "values of another width than keys are not planned");
+}
+
+/// What a family takes where its file leaves it out (Gemma 2 and 3: transformers' configuration classes).
+std::uint32_t head_dim_of(const ConfigReader& reader, std::uint32_t q_heads) {
+  if (reader.find("head_dim") != nullptr) return reader.size("head_dim");
+  const Json* type = reader.find("model_type");
+  const bool is_gemma = type != nullptr && type->is_string() && type->get<std::string>().starts_with("gemma");
+  return is_gemma ? 256 : reader.size("hidden_size") / q_heads;
+}
+
 }  // namespace
 
 ModelConfig read_model_config(const ConfigReader& whole) {
   const ConfigReader reader = text_part(whole);
   if (reader.find("kv_lora_rank") != nullptr)
     reader.fail("kv_lora_rank", "latent attention keeps no rows of keys and values for each head");
+  refuse_unread_shapes(reader);
   ModelConfig config;
   config.q_heads = reader.size("num_attention_heads");
   config.kv_heads = reader.size("num_key_value_heads", config.q_heads);
   if (config.q_heads == 0) reader.fail("num_attention_heads", "0 is not a size");
   if (config.kv_heads == 0 || config.q_heads % config.kv_heads != 0)
     reader.fail("num_key_value_heads", fmt::format("{} does not divide the {} heads", config.kv_heads, config.q_heads));
-  config.head_dim =
-      reader.find("head_dim") != nullptr ? reader.size("head_dim") : reader.size("hidden_size") / config.q_heads;
+  config.head_dim = head_dim_of(reader, config.q_heads);
   if (config.head_dim == 0) reader.fail("head_dim", "0 is not a size");
   config.max_positions = positions_of(reader);
   config.type = type_of(reader);
@@ -199,7 +226,7 @@ ModelConfig read_model_config(const ConfigReader& whole) {
 }
 
 ModelConfig model_config_from_json(std::string_view text, const std::string& file_name) try {
-  return read_model_config(ConfigReader(Json::parse(text), file_name));
+  return read_model_config(ConfigReader(parse_bounded<Json>(text, file_name), file_name));
 } catch (const Json::exception& error) {
   trace::Location where;
   where.file = file_name;

@@ -83,7 +83,11 @@ trace::Refused TracedStore::refused(const Call& call, trace::Refused refusal) {
 Outcome<Done> TracedStore::refuse_unsupported(SequenceId sequence, Operation operation) {
   const Call call{.operation = operation, .subject = {index_, sequence, trace::kNoLayer}};
   begin(call);
-  return refused(call, refuse(operation, RefusalCode::unsupported));
+  return refused(call, cannot(sequence, operation));
+}
+
+trace::Refused TracedStore::cannot(SequenceId sequence, Operation operation) const noexcept {
+  return refuse(operation, knows(sequence, 0) ? RefusalCode::unsupported : RefusalCode::unknown_sequence);
 }
 
 bool TracedStore::knows(SequenceId sequence, LayerIndex layer) const noexcept {

@@ -163,7 +163,7 @@ Outcome<Done> TracedStore::fork(SequenceId parent, SequenceId child, Position to
   begin(call);
   Forking* forking = store_->forking();
   const auto forked = measured<Forked>(call, [&]() -> Outcome<Forked> {
-    if (forking == nullptr) return refuse(call.operation, RefusalCode::unsupported);
+    if (forking == nullptr) return cannot(call.subject.sequence, call.operation);
     return forking->fork(parent, child, to);
   });
   if (!forked) return refused(call, forked.refusal());
@@ -204,7 +204,7 @@ Outcome<Done> TracedStore::reorder(std::span<const SequenceId> parents) {
   begin(call);
   Forking* forking = store_->forking();
   const auto forked = measured<Forked>(call, [&]() -> Outcome<Forked> {
-    if (forking == nullptr) return refuse(call.operation, RefusalCode::unsupported);
+    if (forking == nullptr) return cannot(call.subject.sequence, call.operation);
     return forking->reorder(parents);
   });
   if (!forked) return refused(call, forked.refusal());
@@ -239,11 +239,11 @@ Outcome<Position> TracedStore::admit(SequenceId sequence, const PromptRequest& a
             .asked = {0, request.prompt},
             .count = request.generated,
             .source = {.stream = 0, .ordinal = request.id}};
-  tell_tokens(sequence, request);
+  if (knows(sequence, 0)) tell_tokens(sequence, request);
   begin(call);
   Paging* paging = store_->paging();
   const auto admitted = measured<Admission>(call, [&]() -> Outcome<Admission> {
-    if (paging == nullptr) return refuse(call.operation, RefusalCode::unsupported);
+    if (paging == nullptr) return cannot(call.subject.sequence, call.operation);
     return paging->admit(sequence, request);
   });
   if (!admitted) return refused(call, admitted.refusal());
@@ -269,7 +269,7 @@ Outcome<Done> TracedStore::swap(SequenceId sequence, Operation operation, F&& bo
   begin(call);
   Paging* paging = store_->paging();
   const auto swapped = measured<Swapped>(call, [&]() -> Outcome<Swapped> {
-    if (paging == nullptr) return refuse(operation, RefusalCode::unsupported);
+    if (paging == nullptr) return cannot(sequence, operation);
     return body(*paging);
   });
   if (!swapped) return refused(call, swapped.refusal());

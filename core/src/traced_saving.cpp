@@ -29,7 +29,7 @@ Saving* saving_of(KvStore& store, const StoreLayout& layout) noexcept {
 
 Outcome<std::uint64_t> TracedStore::saved_bytes(SequenceId sequence) const {
   const Saving* saving = saving_of(*store_, layout_);
-  if (saving == nullptr) return refuse(Operation::save, RefusalCode::unsupported);
+  if (saving == nullptr) return cannot(sequence, Operation::save);
   return guarded<std::uint64_t>(Operation::save, [&] { return saving->saved_bytes(sequence); });
 }
 
@@ -38,7 +38,7 @@ Outcome<SavedState> TracedStore::save(SequenceId sequence, std::span<std::byte> 
   begin(call);
   const Saving* saving = saving_of(*store_, layout_);
   const auto saved = measured<SavedState>(call, [&]() -> Outcome<SavedState> {
-    if (saving == nullptr) return refuse(Operation::save, RefusalCode::unsupported);
+    if (saving == nullptr) return cannot(sequence, Operation::save);
     return saving->save(sequence, out);
   });
   if (!saved) return refused(call, saved.refusal());
@@ -55,7 +55,7 @@ Outcome<Done> TracedStore::restore(SequenceId sequence, std::span<const std::byt
   begin(call);
   Saving* saving = saving_of(*store_, layout_);
   const auto restored = measured<SavedState>(call, [&]() -> Outcome<SavedState> {
-    if (saving == nullptr) return refuse(Operation::restore, RefusalCode::unsupported);
+    if (saving == nullptr) return cannot(sequence, Operation::restore);
     return saving->restore(sequence, file);
   });
   if (!restored) return refused(call, restored.refusal());

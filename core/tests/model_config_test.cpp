@@ -179,6 +179,13 @@ BOOST_AUTO_TEST_CASE(a_bad_file_names_itself_and_its_key) {
       {R"("model_type": "gemma3n_text", "sliding_window": 512, "num_kv_shared_layers": 5)", "num_kv_shared_layers"},
       {R"("attention_chunk_size": 8, "no_rope_layers": [1])", "no_rope_layers"},
       {R"("kv_lora_rank": 512)", "kv_lora_rank"},
+      {R"("num_kv_heads": 8)", "num_kv_heads"},
+      {R"("multi_query": true)", "multi_query"},
+      {R"("full_attention_interval": 4)", "full_attention_interval"},
+      {R"("attn_layer_period": 8)", "attn_layer_period"},
+      {R"("hybrid_override_pattern": "M-M*")", "hybrid_override_pattern"},
+      {R"("block_configs": [])", "block_configs"},
+      {R"("v_head_dim": 32)", "v_head_dim"},
       {R"("text_config": 3)", "text_config"},
       {R"("model_type": 3)", "model_type"},
   };
@@ -187,6 +194,22 @@ BOOST_AUTO_TEST_CASE(a_bad_file_names_itself_and_its_key) {
   BOOST_TEST(error_of("", 0).starts_with("config.json: num_hidden_layers: "));
   for (const char* text : {"", "[", "[]", "3", "{\"num_attention_heads\": 1e99}", "\xff"})
     BOOST_CHECK_THROW(static_cast<void>(model_config_from_json(text, "c")), Error);
+}
+
+/// Deep values are copied and destroyed by recursion, which ends in the stack's end.
+BOOST_AUTO_TEST_CASE(deep_nesting_is_an_error) {
+  const std::string deep(300000, '[');
+  const std::string text = "{\"num_hidden_layers\": 2, \"x\": " + deep + std::string(deep.size(), ']') + "}";
+  BOOST_CHECK_THROW(static_cast<void>(model_config_from_json(text, "c")), Error);
+}
+
+/// Gemma 3 12B leaves its heads' width to the family: 256, not 3840 / 16.
+BOOST_AUTO_TEST_CASE(a_family_has_a_head_width_of_its_own) {
+  const auto config = model_config_from_json(
+      R"({"model_type": "gemma3_text", "hidden_size": 3840, "num_attention_heads": 16, "num_key_value_heads": 8,
+          "num_hidden_layers": 48, "sliding_window": 1024, "max_position_embeddings": 131072})",
+      "c");
+  BOOST_TEST(config.head_dim == 256U);
 }
 
 BOOST_AUTO_TEST_SUITE_END()

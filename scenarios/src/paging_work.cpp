@@ -11,10 +11,11 @@ namespace {
 using trace::Operation;
 using trace::StepOutcome;
 
-/// Ordinals of a prompt's tokens: the shared ones are another sequence's.
-std::vector<std::uint32_t> prompt_tokens(const Step& step, trace::SequenceId sequence, std::uint32_t first) {
-  std::vector<std::uint32_t> tokens(step.prompt);
-  for (std::uint32_t i = 0; i < step.prompt; ++i) {
+/// Ordinals of a prompt's first `count` tokens: the shared ones are another sequence's.
+std::vector<std::uint32_t> prompt_tokens(const Step& step, trace::SequenceId sequence, std::uint32_t first,
+                                         std::uint32_t count) {
+  std::vector<std::uint32_t> tokens(count);
+  for (std::uint32_t i = 0; i < count; ++i) {
     const trace::SequenceId owner = i < step.shared ? step.of.value_or(sequence) : sequence;
     tokens[i] = first + i - first_ordinal(sequence) + first_ordinal(owner);
   }
@@ -57,7 +58,10 @@ StepOutcome run_admit(Stage& stage, const Step& step, StoreRun& store, const Ste
   const std::size_t stream = stage.stream(step);
   std::uint32_t& ordinal = store.sequence(sequence).ordinals[stream];
   if (step.ordinal) ordinal = first_ordinal(sequence) + *step.ordinal;
-  const std::vector<std::uint32_t> tokens = prompt_tokens(step, sequence, ordinal);
+  // No pool finds more blocks than it has, however long a prompt says that it is.
+  const std::uint64_t named = std::uint64_t{store.config().block} * store.config().pool_blocks;
+  const auto count = static_cast<std::uint32_t>(std::min<std::uint64_t>(step.prompt, named));
+  const std::vector<std::uint32_t> tokens = prompt_tokens(step, sequence, ordinal, count);
   const std::vector<std::uint64_t> hashes = block_hashes(stage.source(stream, 0).stream, tokens, store.config().block);
   stage.expect(step, span, Operation::admit, trace::kNoLayer);
   const auto hit = store.traced().admit(

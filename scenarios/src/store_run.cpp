@@ -36,9 +36,9 @@ Built build(const StoreSpec& spec, const StoreKind& kind) {
     built.subject = kind.make(config);
     return built;
   } catch (const trace::Error& error) {
-    throw trace::Error(fmt::format("store '{}' of kind {}: {}", spec.name, kind.name, error.what()));
+    throw trace::Error(spec.kind_at, fmt::format("store '{}' of kind {}: {}", spec.name, kind.name, error.what()));
   } catch (const std::bad_alloc&) {
-    throw trace::Error(fmt::format("store '{}' of kind {}: not enough memory", spec.name, kind.name));
+    throw trace::Error(spec.kind_at, fmt::format("store '{}' of kind {}: not enough memory", spec.name, kind.name));
   }
 }
 

@@ -1,5 +1,6 @@
 #include "kvwitness/core/decoder/checkpoint.hpp"
 
+#include "bounded_json.hpp"
 #include "kvwitness/trace/error.hpp"
 
 #include <fmt/format.h>
@@ -66,7 +67,7 @@ class SafetensorsFile {
     std::string text(length, '\0');
     if (!stream_.read(text.data(), static_cast<std::streamsize>(length))) fail("the header is cut off", 8);
     try {
-      header_ = json::parse(text);
+      header_ = parse_bounded<json>(text, path_.string());
     } catch (const json::parse_error& error) {
       fail(error.what(), 8 + error.byte);
     }

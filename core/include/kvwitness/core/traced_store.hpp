@@ -119,7 +119,8 @@ class TracedStore {
   /// By the store's own word; zeros where it has no blocks.
   [[nodiscard]] PoolCounts pool_counts() const noexcept;
 
-  /// Tells a call that was never made because no store of this interface can do it (fork, save, middle evict, ...).
+  /// Tells a call that was never made because no store of this interface can do it (drop, ...): refused `unsupported`,
+  /// or `unknown_sequence`.
   Outcome<Done> refuse_unsupported(SequenceId sequence, trace::Operation operation);
 
   /// Reads all resident rows of a sequence back and tells their digest, layer by layer. At the end of a run a sequence
@@ -197,6 +198,8 @@ class TracedStore {
   Outcome<Done> edit(Call& call, F&& body, T&& tell);
 
   [[nodiscard]] bool knows(SequenceId sequence, LayerIndex layer) const noexcept;
+  /// What a store answers to a call that it has no interface for: whose sequence it is comes before all else.
+  [[nodiscard]] trace::Refused cannot(SequenceId sequence, trace::Operation operation) const noexcept;
   /// Where a layer's count is kept: a reader's is its donor's.
   [[nodiscard]] std::size_t cell(SequenceId sequence, LayerIndex layer) const noexcept {
     return std::size_t{sequence} * config().layers.size() + owner_of(config(), layer);
