@@ -157,6 +157,10 @@ BOOST_AUTO_TEST_CASE(what_is_said_of_a_file_is_held_to_what_it_was) {
   bytes.restore(bytes.store, 0, bytes.then);
   bytes.edit<trace::Restored>(0, [](trace::Restored& restored) { restored.bytes = 99; });
   BOOST_CHECK_EQUAL(bytes.judged().violations, 1U);
+  Saved6 digest;
+  digest.restore(digest.store, 0, digest.then);
+  digest.edit<trace::Restored>(0, [](trace::Restored& restored) { restored.digest = kFile + 1; });
+  BOOST_CHECK_EQUAL(digest.judged().violations, 1U);
 }
 
 BOOST_AUTO_TEST_CASE(rows_that_were_not_read_back_cannot_be_judged) {

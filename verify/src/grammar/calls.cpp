@@ -204,6 +204,28 @@ Finding Calls::on(const trace::AttentionStep& step, const Event& event, const Mo
                    fmt::format("query {} over view {}", step.query, step.view), call.number};
 }
 
+Finding Calls::on(const trace::Fork& fork, const Event& event, const Moment& /*moment*/) {
+  if (event.store == trace::kNoStore) return std::nullopt;
+  const Call& call = calls_[event.store];
+  if (!call.is_open || call.called.operation != Operation::fork) return std::nullopt;  // told by on_any
+  const bool is_as_called =
+      fork.parent == call.subject.sequence && fork.child == call.called.ordinal && fork.upto == call.called.to;
+  if (is_as_called) return std::nullopt;
+  return Complaint{fmt::format("sequence {} forked to {} at {}, as called", call.subject.sequence, call.called.ordinal,
+                               call.called.to),
+                   fmt::format("sequence {} forked to {} at {}", fork.parent, fork.child, fork.upto), call.number};
+}
+
+Finding Calls::on(const trace::Reorder& reorder, const Event& event, const Moment& /*moment*/) {
+  if (event.store == trace::kNoStore) return std::nullopt;
+  const Call& call = calls_[event.store];
+  if (!call.is_open || call.called.operation != Operation::reorder) return std::nullopt;  // told by on_any
+  const std::uint32_t beam = call.deeds - 1;
+  if (reorder.beam == beam && reorder.parent < call.called.count) return std::nullopt;
+  return Complaint{fmt::format("beam {} next, and a parent below {}, as called", beam, call.called.count),
+                   fmt::format("beam {} with parent {}", reorder.beam, reorder.parent), call.number};
+}
+
 Finding Calls::done(const Call& call) {
   const std::uint32_t deeds = deeds_of(call.called);
   if (call.deeds != deeds)

@@ -23,6 +23,8 @@ class Calls {
   [[nodiscard]] Finding on(const trace::WindowOpened& opened, const Event& event, const Moment& moment);
   [[nodiscard]] Finding on(const trace::WindowRun& run, const Event& event, const Moment& moment);
   [[nodiscard]] Finding on(const trace::AttentionStep& step, const Event& event, const Moment& moment);
+  [[nodiscard]] Finding on(const trace::Fork& fork, const Event& event, const Moment& moment);
+  [[nodiscard]] Finding on(const trace::Reorder& reorder, const Event& event, const Moment& moment);
   [[nodiscard]] Finding on(const trace::RegionMeasured& region, const Event& event, const Moment& moment);
   [[nodiscard]] Finding on(const trace::StateDigest& state, const Event& event, const Moment& moment);
   [[nodiscard]] Finding at_end() const;

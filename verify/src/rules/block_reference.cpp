@@ -7,6 +7,7 @@
 
 #include <algorithm>
 #include <cstddef>
+#include <map>
 #include <set>
 #include <string>
 #include <utility>
@@ -25,7 +26,7 @@ constexpr RuleInfo kInfo{
         "Table entries, appended rows, copies and windows name blocks that their sequence holds, in the allocation "
         "that "
         "it holds; a table has an entry for each block of positions that it needs, and no other. A swap copies each of "
-        "them once.",
+        "them once, and a copy on write puts rows into the block that becomes their entry.",
     .formula =
         "entry (i, b, e) of s: s holds b, e = allocations of b so far, from position i * B; the row of p in slot "
         "table[p / B] * B + p mod B; after each call table(s) = [floor(start / B), ceil(end / B))",
@@ -54,6 +55,13 @@ class BlockReference final : public RuleChecker<BlockReference, kInfo, Reads> {
     if (grammar::Finding finding = pools_.apply(claim, event))
       violate(event, moment, std::move(finding->expected), std::move(finding->observed),
               finding->cause.value_or(event.number));
+    const auto copied = copied_.find(claim.index);
+    if (copied == copied_.end() || event.sequence != moment.model.store(event.store)->call.sequence) return;
+    if (copied->second.block != claim.block)
+      violate(event, moment,
+              fmt::format("block {}, which the rows of entry {} were copied to", copied->second.block, claim.index),
+              fmt::format("block {}", claim.block), copied->second.number);
+    copied_.erase(copied);
   }
 
   void on(const trace::Append& append, const Event& event, const Moment& moment) {
@@ -75,10 +83,12 @@ class BlockReference final : public RuleChecker<BlockReference, kInfo, Reads> {
     if (!pool->holds(event.sequence, to))
       violate(event, moment, fmt::format("copied to a block that sequence {} holds", event.sequence),
               fmt::format("to block {}", to), pool->block(to).last);
+    judge_copy(move, *pool, event, moment);
   }
 
   void on(const trace::Called& /*called*/, const Event& event, const Moment& moment) {
     swapped_.clear();
+    copied_.clear();
     const ClaimedPool* pool = pools_.find(event.store);
     if (pool != nullptr && event.sequence < sequences(event, moment)) wanted_ = pool->table(event.sequence).size();
   }
@@ -99,6 +109,10 @@ class BlockReference final : public RuleChecker<BlockReference, kInfo, Reads> {
     if (swaps && swapped_.size() != wanted_)
       violate(event, moment, fmt::format("{} blocks copied, each once", wanted_), fmt::format("{}", swapped_.size()),
               call->number);
+    if (!copied_.empty())
+      violate(event, moment,
+              fmt::format("an entry for block {}, which rows were copied to", copied_.begin()->second.block), "none",
+              copied_.begin()->second.number);
     const std::uint32_t all = sequences(event, moment);
     const bool is_fork = region.operation == trace::Operation::fork;
     const std::uint32_t beams = region.operation == trace::Operation::reorder ? std::min(call->called.count, all) : 0;
@@ -108,6 +122,10 @@ class BlockReference final : public RuleChecker<BlockReference, kInfo, Reads> {
   }
 
  private:
+  struct Copied {
+    std::uint32_t block = 0;
+    std::uint64_t number = 0;  ///< of the event
+  };
   template <class P>
   void apply(const P& claim, const Event& event) {
     static_cast<void>(pools_.apply(claim, event));
@@ -142,6 +160,21 @@ class BlockReference final : public RuleChecker<BlockReference, kInfo, Reads> {
     }
   }
 
+  /// Rows keep their place in the block, and all that are copied of one entry go to one block.
+  void judge_copy(const trace::Move& move, const ClaimedPool& pool, const Event& event, const Moment& moment) {
+    const std::uint32_t block = pool.pool().block;
+    const std::uint32_t to = move.to_slot / block;
+    const std::uint32_t row = move.to_position % block;
+    const bool is_its_row = move.to_slot % block == row && std::uint64_t{row} + move.count <= block;
+    if (!is_its_row)
+      return violate(event, moment, fmt::format("position {} copied to row {} of a block", move.to_position, row),
+                     fmt::format("{} rows to row {}", move.count, move.to_slot % block));
+    const auto [first, is_new] = copied_.try_emplace(move.to_position / block, Copied{to, event.number});
+    if (!is_new && first->second.block != to)
+      violate(event, moment, fmt::format("all rows of one entry copied to block {}", first->second.block),
+              fmt::format("to block {}", to), first->second.number);
+  }
+
   void judge_swap(std::uint32_t block, const Event& event, const Moment& moment) {
     const ClaimedPool* pool = pools_.find(event.store);
     if (pool == nullptr || event.sequence >= sequences(event, moment)) return;
@@ -169,8 +202,9 @@ class BlockReference final : public RuleChecker<BlockReference, kInfo, Reads> {
   }
 
   ClaimedPools pools_;
-  std::set<std::uint32_t> swapped_;  ///< blocks that the swap under way copied
-  std::size_t wanted_ = 0;           ///< blocks that it must copy
+  std::map<std::uint64_t, Copied> copied_;  ///< by table index: copies of the call under way that have no entry yet
+  std::set<std::uint32_t> swapped_;         ///< blocks that the swap under way copied
+  std::size_t wanted_ = 0;                  ///< blocks that it must copy
 };
 
 }  // namespace

@@ -74,6 +74,10 @@ class PrefixSound final : public RuleChecker<PrefixSound, kInfo, Reads> {
     if (pool == nullptr) return;
     meet();
     told_.push_back({claim.token_hash, claim.to});
+    const std::uint64_t end = std::uint64_t{claim.from} + pool->pool().block;
+    if (claim.from % pool->pool().block != 0 || end != claim.to)
+      violate(event, moment, fmt::format("the {} positions of one block", pool->pool().block),
+              fmt::format("positions [{}, {})", claim.from, claim.to));
     const auto found = pool->published(claim.token_hash);
     if (found == claim.block) return;
     violate(event, moment,

@@ -21,7 +21,8 @@ constexpr RuleInfo kInfo{
         "done meanwhile; saving changes nothing, and what is no file of this geometry is not restored.",
     .formula =
         "restored(f) => f was saved, by a store of the same geometry; for each layer: [from, to) and digests of all "
-        "rows read back = those that the list model had when f was saved; bytes(restored) = bytes(saved)",
+        "rows read back = those that the list model had when f was saved; bytes(restored) = bytes(saved), and "
+        "digest(restored) = Called.file",
     .witness = "a layer that was read back after a restore",
     .faults = "save-restore-reset (ggml-org/llama.cpp#26063, ggml-org/llama.cpp#27052, ml-explore/mlx-swift-lm#443)",
     .reads = Reads::kTypes,
@@ -42,9 +43,13 @@ class SavedState final : public RuleChecker<SavedState, kInfo, Reads> {
   void on(const trace::Restored& restored, const Event& event, const Moment& moment) {
     const StoreModel* store = moment.model.store(event.store);
     if (store == nullptr || !store->tracked) return;
-    if (const SavedSequence* saved = moment.model.saved(restored.digest); saved != nullptr)
+    const std::uint64_t file = store->call.called.file;
+    if (file != 0 && restored.digest != 0 && restored.digest != file)
+      violate(event, moment, fmt::format("the file that was given, {:#x}", file), fmt::format("{:#x}", restored.digest),
+              store->call.number);
+    if (const SavedSequence* saved = moment.model.saved(file); saved != nullptr)
       check_range({restored.from, restored.to}, widest(*saved), event, moment);
-    const auto found = told_.find(restored.digest);
+    const auto found = told_.find(file);
     if (found == told_.end() || found->second.bytes == restored.bytes) return;
     violate(event, moment, fmt::format("{} bytes, as were saved", found->second.bytes),
             fmt::format("{} bytes", restored.bytes));

@@ -1,0 +1,97 @@
+// What paged stores and the seam claim against what is known of the call: the smallest bad trace of each.
+#include "paged_trace.hpp"
+
+#include <boost/test/unit_test.hpp>
+
+#include <algorithm>
+#include <string>
+#include <string_view>
+#include <vector>
+
+using namespace kvwitness;
+using namespace kvwitness::verify;
+using namespace kvwitness::verify::testing;
+
+namespace {
+
+bool fails(const PagedTrace& trace, std::string_view rule) {
+  const std::vector<std::string> failing = trace.failing_now();
+  return std::find(failing.begin(), failing.end(), rule) != failing.end();
+}
+
+std::string only(const PagedTrace& trace) {
+  std::string all;
+  for (const std::string& rule : trace.failing_now()) all += (all.empty() ? "" : " ") + rule;
+  return all;
+}
+
+/// Two full blocks of sequence 0, published and shared with sequence 1 by a hit.
+struct Shared : PagedTrace {
+  Shared() {
+    admit(0, 9, 3, {11, 12});
+    append(0, 9);
+    admit(1, 9, 3, {11, 12});
+  }
+};
+
+/// Sequence 1 is a fork of sequence 0 at 6, in the middle of a block, and was appended to.
+struct Forked : PagedTrace {
+  explicit Forked(const PagedSpec& spec = {}) : PagedTrace(spec) {
+    append(0, 6);
+    fork(0, 1, 6);
+    append(1, 1);
+  }
+};
+
+}  // namespace
+
+BOOST_AUTO_TEST_SUITE(paged_claims)
+
+BOOST_AUTO_TEST_CASE(a_fork_that_is_told_otherwise_than_it_was_called_fails) {
+  const auto told = [](auto&& change) {
+    Forked trace;
+    trace.edit<trace::Fork>(0, change);
+    return only(trace);
+  };
+  BOOST_TEST(told([](trace::Fork&) {}) == "");
+  BOOST_TEST(told([](trace::Fork& fork) { fork.parent = 2; }) == "event-grammar");
+  BOOST_TEST(told([](trace::Fork& fork) { fork.child = 2; }) == "event-grammar");
+  BOOST_TEST(told([](trace::Fork& fork) { --fork.upto; }) == "event-grammar");
+}
+
+BOOST_AUTO_TEST_CASE(beams_out_of_order_or_of_a_parent_that_is_none_fail) {
+  PagedTrace trace;
+  trace.append(0, 2);
+  trace.append(1, 2);
+  trace.reorder({0, 0});
+  BOOST_TEST(only(trace) == "");
+  PagedTrace again = trace;
+  again.edit<trace::Reorder>(1, [](trace::Reorder& one) { one.beam = 0; });
+  BOOST_TEST(only(again) == "event-grammar");
+  PagedTrace parent = trace;
+  parent.edit<trace::Reorder>(1, [](trace::Reorder& one) { one.parent = 2; });
+  BOOST_TEST(fails(parent, "event-grammar"));
+}
+
+BOOST_AUTO_TEST_CASE(a_copy_on_write_to_another_row_or_block_than_the_entry_that_follows_fails) {
+  Forked trace({.layers = 2});
+  trace.edit<trace::Move>(0, [](trace::Move& move) { ++move.to_slot; });
+  BOOST_TEST(only(trace) == "block-reference");
+  for (const std::size_t layer : {std::size_t{0}, std::size_t{1}}) {
+    Forked elsewhere({.layers = 2});
+    // Held by the child too: block 0, with the rows in front of those copied.
+    elsewhere.edit<trace::Move>(layer, [](trace::Move& move) { move.to_slot %= 4; });
+    BOOST_TEST_CONTEXT("layer " << layer) BOOST_TEST(only(elsewhere) == "block-reference");
+  }
+}
+
+BOOST_AUTO_TEST_CASE(a_hit_of_other_positions_than_those_of_one_block_fails) {
+  Shared from;
+  from.edit<trace::PrefixHit>(1, [](trace::PrefixHit& one) { one.from = 5; });
+  BOOST_TEST(only(from) == "prefix-sound");
+  Shared to;
+  to.edit<trace::PrefixHit>(1, [](trace::PrefixHit& one) { ++one.to; });
+  BOOST_TEST(only(to) == "prefix-sound");
+}
+
+BOOST_AUTO_TEST_SUITE_END()
