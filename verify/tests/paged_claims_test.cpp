@@ -94,4 +94,21 @@ BOOST_AUTO_TEST_CASE(a_hit_of_other_positions_than_those_of_one_block_fails) {
   BOOST_TEST(only(to) == "prefix-sound");
 }
 
+BOOST_AUTO_TEST_CASE(digests_of_rows_where_there_are_none_fail) {
+  PagedTrace edited;
+  edited.append(0, 2);
+  edited.clear(0);
+  BOOST_TEST(only(edited) == "");
+  edited.edit<trace::StateDigest>(0, [](trace::StateDigest& state) { state.v_digest = 7; });
+  BOOST_TEST(only(edited) == "resident-set");
+  PagedTrace refused;
+  trace::Called truncate{};
+  truncate.operation = trace::Operation::truncate;
+  truncate.to = 1;
+  refused.refuse(0, truncate, RefusalCode::future);
+  BOOST_TEST(only(refused) == "");
+  refused.edit<trace::StateDigest>(0, [](trace::StateDigest& state) { state.k_digest = 7; });
+  BOOST_TEST(only(refused) == "refusal-unchanged");
+}
+
 BOOST_AUTO_TEST_SUITE_END()

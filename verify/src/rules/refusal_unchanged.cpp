@@ -68,7 +68,11 @@ class RefusalUnchanged final : public RuleChecker<RefusalUnchanged, kInfo, Reads
               fmt::format("positions {}", to_text(found)), cause);
       return;
     }
-    if (layer.rows() == 0) return;
+    if (layer.rows() == 0) {
+      if (state.k_digest == 0 && state.v_digest == 0) return;
+      return violate(event, moment, "digests of no row, 0",
+                     fmt::format("k {:#x}, v {:#x}", state.k_digest, state.v_digest), cause);
+    }
     const auto digests = layer.digests();
     if (!digests || state.k_digest == 0 || state.v_digest == 0) {
       ++not_told_;

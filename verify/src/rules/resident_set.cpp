@@ -25,7 +25,8 @@ constexpr RuleInfo kInfo{
     .formula =
         "after append: end(l) = T, window_start(l) = max(T - C, what was evicted) for each layer l (with S sinks: T - "
         "C "
-        "+ S, once T > C); after truncate, evict, clear, poison and at the end: [from, to) and digests of all rows, sinks "
+        "+ S, once T > C); after truncate, evict, clear, poison and at the end: [from, to) and digests of all rows, "
+        "sinks "
         "included, = the list model's; held told by a "
         "refusal = held; an edit or append that is not legal is not done; [a, b) within held => not refused as "
         "future or evicted",
@@ -94,8 +95,8 @@ class ResidentSet final : public RuleChecker<ResidentSet, kInfo, Reads> {
     } else if (event.store < stores_.size()) {
       const bool is_of_all =
           region.operation == trace::Operation::reorder || region.operation == trace::Operation::poison;
-      stores_[event.store].awaited =
-          (is_of_all ? call->called.count : 1U) * static_cast<std::uint32_t>(moment.model.store(event.store)->layers.size());
+      stores_[event.store].awaited = (is_of_all ? call->called.count : 1U) *
+                                     static_cast<std::uint32_t>(moment.model.store(event.store)->layers.size());
     }
   }
 
@@ -170,6 +171,10 @@ class ResidentSet final : public RuleChecker<ResidentSet, kInfo, Reads> {
               fmt::format("the store holds {}", to_text(found)));
       return;
     }
+    const bool is_of_rows = state.k_digest != 0 || state.v_digest != 0;
+    if (layer.rows() == 0 && is_of_rows)
+      return violate(event, moment, "digests of no row, 0",
+                     fmt::format("k {:#x}, v {:#x}", state.k_digest, state.v_digest));
     const auto digests = layer.digests();
     const bool compares =
         state.reason == trace::DigestReason::compare_left || state.reason == trace::DigestReason::compare_right;
@@ -195,7 +200,9 @@ class ResidentSet final : public RuleChecker<ResidentSet, kInfo, Reads> {
         for (LayerIndex layer = 0; layer < declared->layers.size(); ++layer) {
           const LayerModel* rows = model.layer(store, sequence, layer);
           const bool holds = rows != nullptr && rows->rows() != 0;
-          missing += holds && !model.is_out(store, sequence) && !read_back_.contains(std::tuple(store, sequence, layer)) ? 1 : 0;
+          missing += holds && !model.is_out(store, sequence) && !read_back_.contains(std::tuple(store, sequence, layer))
+                         ? 1
+                         : 0;
         }
       }
     }
