@@ -22,7 +22,7 @@ using trace::Operation;
 
 using Reads = Payloads<trace::Called, trace::Append, trace::Overwrite, trace::Move, trace::Truncate, trace::Evict,
                        trace::Clear, trace::WindowOpened, trace::WindowRun, trace::RegionMeasured, trace::Allocation,
-                       trace::Free, trace::Reported, trace::AttentionStep, trace::TensorRecorded>;
+                       trace::Free, trace::Reported, trace::AttentionStep, trace::TensorRecorded, trace::StepBegin>;
 
 constexpr RuleInfo kInfo{
     .id = "trace-truth",
@@ -31,7 +31,8 @@ constexpr RuleInfo kInfo{
         "What the store claims is what was seen: appended pieces cover exactly the rows given, at their positions and "
         "in "
         "lawful slots, overwritten positions are exactly those lost, edits count what they did, windows lie where rows "
-        "were written, declared allocations are the observed ones, recorded outputs are those of the attention, and "
+        "were written, declared allocations are the observed ones, "
+        "a token's are no fewer than its calls', recorded outputs are those of the attention, and "
         "reported numbers add up.",
     .formula =
         "union(Append.[first, first + count)) = [T, T + n), slot < C, in a ring slot = first mod C, k_digest = "
@@ -86,6 +87,7 @@ class TraceTruth final : public RuleChecker<TraceTruth, kInfo, Reads> {
     call_.after = moment.model.held_after(event.store, event.sequence, event.layer);
   }
 
+  void on(const trace::StepBegin& /*begin*/, const Event& /*event*/, const Moment& /*moment*/) { observed_ = 0; }
   void on(const trace::Append& append, const Event& event, const Moment& moment);
   void on(const trace::Overwrite& overwrite, const Event& event, const Moment& moment);
   void on(const trace::Move& move, const Event& event, const Moment& moment);
@@ -150,6 +152,7 @@ class TraceTruth final : public RuleChecker<TraceTruth, kInfo, Reads> {
   void check_offset(const trace::WindowRun& run, const StoreModel& store, const Event& event, const Moment& moment);
   void check_uniform(const trace::Reported& reported, const Event& event, const Moment& moment);
   void check_declared(const trace::RegionMeasured& region, const Event& event, const Moment& moment);
+  void check_token(const trace::RegionMeasured& region, const Event& event, const Moment& moment);
 
   std::vector<Attended> attended_;
   Call call_;
@@ -157,7 +160,8 @@ class TraceTruth final : public RuleChecker<TraceTruth, kInfo, Reads> {
   std::unordered_map<std::uint64_t, OffsetLaw> offsets_;         ///< by store, sequence and layer
   std::vector<std::uint64_t> reserved_;                          ///< by store: bytes of declared storages
   std::map<StoreIndex, std::uint64_t> uniform_rows_;             ///< by store, as reported
-  std::uint64_t not_given_ = 0;                                  ///< appends without digests
+  std::uint64_t observed_ = 0;   ///< allocations that the probe saw in the calls of the step under way
+  std::uint64_t not_given_ = 0;  ///< appends without digests
 };
 
 // ---- appends --------------------------------------------------------------------------------------------------------
@@ -368,7 +372,19 @@ void TraceTruth::check_declared(const trace::RegionMeasured& region, const Event
   expect_equal("heap allocations, as the probe observed them,", region.allocations, call_.declared, event, moment);
 }
 
+/// A token's region goes around those of its calls.
+void TraceTruth::check_token(const trace::RegionMeasured& region, const Event& event, const Moment& moment) {
+  if (region.evidence != trace::Evidence::observed) return;
+  if (region.operation != Operation::decode) {
+    observed_ += region.allocations;
+    return;
+  }
+  expect(region.allocations >= observed_, "allocations of a token, with those of its calls at least", observed_,
+         region.allocations, event, moment);
+}
+
 void TraceTruth::on(const trace::RegionMeasured& region, const Event& event, const Moment& moment) {
+  check_token(region, event, moment);
   const StoreModel* store = moment.model.store(event.store);
   const bool is_its =
       call_.is_followed && event.store == call_.store && region.operation == call_.operation && store != nullptr;

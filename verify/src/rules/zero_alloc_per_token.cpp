@@ -21,7 +21,7 @@ constexpr RuleInfo kInfo{
         "the heap, as the probe observed it and as the store declared it.",
     .formula =
         "for each decode step s of a token t >= after_token: observed(s) <= budget and declared(s) <= budget, where "
-        "observed is the whole token's region, or the sum over its calls, and arenas do not count",
+        "observed is the whole token's region, or the sum over its calls where that is more, and arenas do not count",
     .witness = "a decode step at or after budgets.after_token",
     .faults = "per-step-cost (ml-explore/mlx-lm#960, tenstorrent/tt-xla#3688)",
     .reads = Reads::kTypes,
@@ -55,8 +55,10 @@ class ZeroAllocPerToken final : public RuleChecker<ZeroAllocPerToken, kInfo, Rea
     if (!step_.is_counted()) return;
     step_.end();
     meet();
-    const Count& observed = token_.regions != 0 ? token_ : calls_;
-    if (observed.regions == 0 || observed.unmeasured != 0) ++unmeasured_;
+    const Count& whole = token_.regions != 0 ? token_ : calls_;
+    if (whole.regions == 0 || whole.unmeasured != 0) ++unmeasured_;
+    // What was seen in a call was seen in the token, whatever is said of it.
+    const Count& observed = token_.allocations < calls_.allocations ? calls_ : token_;
     if (observed.allocations > budget_) tell(observed, "observed by the probe", event, moment);
     if (declared_.allocations > budget_) tell(declared_, "declared", event, moment);
   }
