@@ -30,9 +30,21 @@ PlainPaged::PlainPaged(const core::StoreConfig& config)
     storages_.push_back({layer, Plane::k, k_[layer].size(), k_[layer].data()});
     storages_.push_back({layer, Plane::v, v_[layer].size(), v_[layer].data()});
   }
+  declare_host();
   written_.resize(slots);
   for (BlockId id = config_.pool_blocks; id > 0; --id) free_.push_back(id - 1);
   for (Sequence& of : sequences_) of.held.resize(config_.layers.size());
+}
+
+/// Rows of a sequence that is out lie in vectors of their own; what is declared is what they may take.
+void PlainPaged::declare_host() {
+  const std::uint64_t slots = std::uint64_t{config_.host_blocks} * config_.block;
+  for (LayerIndex layer = 0; slots != 0 && layer < layers(); ++layer) {
+    for (const std::uint64_t row : {core::k_row_bytes(config_, layer), core::v_row_bytes(config_, layer)}) {
+      storages_.push_back({layer, Plane::both, slots * row, nullptr});
+      reserved_bytes_ += slots * row;
+    }
+  }
 }
 
 // ---- what it is -----------------------------------------------------------------------------------------------------

@@ -144,6 +144,7 @@ class PlainPaged : public core::KvStore, private core::Forking, private core::Pa
   template <class F>
   void for_each_run(const Sequence& sequence, Range range, F&& take) const;
 
+  void declare_host();
   void begin() noexcept;
   BlockId take(SequenceId holder);
   void hold(SequenceId holder, BlockId block);
