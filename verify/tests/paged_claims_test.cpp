@@ -111,4 +111,35 @@ BOOST_AUTO_TEST_CASE(digests_of_rows_where_there_are_none_fail) {
   BOOST_TEST(only(refused) == "refusal-unchanged");
 }
 
+BOOST_AUTO_TEST_CASE(a_swap_of_fewer_bytes_than_a_block_has_fails) {
+  PagedTrace trace({.layers = 2});
+  trace.append(0, 5);
+  trace.swap_out(0);
+  trace.swap_in(0);
+  BOOST_TEST(only(trace) == "");
+  PagedTrace out = trace;
+  out.edit<trace::SwapOut>(1, [](trace::SwapOut& swap) { --swap.bytes; });
+  BOOST_TEST(only(out) == "block-reference");
+  PagedTrace in = trace;
+  in.edit<trace::SwapIn>(0, [](trace::SwapIn& swap) { swap.bytes /= 2; });
+  BOOST_TEST(only(in) == "block-reference");
+}
+
+BOOST_AUTO_TEST_CASE(a_swap_without_its_signals_or_on_the_stream_that_computes_fails) {
+  PagedTrace trace;
+  trace.append(0, 5);
+  trace.swap_out(0);
+  trace.swap_in(0);
+  PagedTrace computes = trace;
+  computes.edit<trace::SwapIn>(0, [](trace::SwapIn& swap) { swap.stream = 0; });
+  computes.edit<trace::SwapIn>(1, [](trace::SwapIn& swap) { swap.stream = 0; });
+  BOOST_TEST(only(computes) == "stream-order");
+  PagedTrace silent = computes;
+  for (std::size_t i = 0; i < 2; ++i) {
+    silent.erase<trace::Signal>(2);
+    silent.erase<trace::Wait>(2);
+  }
+  BOOST_TEST(only(silent) == "stream-order");
+}
+
 BOOST_AUTO_TEST_SUITE_END()

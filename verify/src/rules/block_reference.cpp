@@ -26,7 +26,7 @@ constexpr RuleInfo kInfo{
         "Table entries, appended rows, copies and windows name blocks that their sequence holds, in the allocation "
         "that "
         "it holds; a table has an entry for each block of positions that it needs, and no other. A swap copies each of "
-        "them once, and a copy on write puts rows into the block that becomes their entry.",
+        "them once and whole, and a copy on write puts rows into the block that becomes their entry.",
     .formula =
         "entry (i, b, e) of s: s holds b, e = allocations of b so far, from position i * B; the row of p in slot "
         "table[p / B] * B + p mod B; after each call table(s) = [floor(start / B), ceil(end / B))",
@@ -93,10 +93,10 @@ class BlockReference final : public RuleChecker<BlockReference, kInfo, Reads> {
     if (pool != nullptr && event.sequence < sequences(event, moment)) wanted_ = pool->table(event.sequence).size();
   }
   void on(const trace::SwapOut& swap, const Event& event, const Moment& moment) {
-    judge_swap(swap.block, event, moment);
+    judge_swap(swap.block, swap.bytes, event, moment);
   }
   void on(const trace::SwapIn& swap, const Event& event, const Moment& moment) {
-    judge_swap(swap.block, event, moment);
+    judge_swap(swap.block, swap.bytes, event, moment);
     const ClaimedPool* pool = pools_.find(event.store);
     if (pool != nullptr && event.sequence < sequences(event, moment)) wanted_ = pool->table(event.sequence).size();
   }
@@ -175,10 +175,22 @@ class BlockReference final : public RuleChecker<BlockReference, kInfo, Reads> {
               fmt::format("to block {}", to), first->second.number);
   }
 
-  void judge_swap(std::uint32_t block, const Event& event, const Moment& moment) {
+  /// Of a block's rows in all layers that have rows of their own.
+  static std::uint64_t block_bytes(const ClaimedPool& pool, const StoreModel& store) noexcept {
+    std::uint64_t row = 0;
+    for (LayerIndex layer = 0; layer < store.formats.size(); ++layer)
+      row += store.is_reader(layer) ? 0 : store.formats[layer].k_row_bytes + store.formats[layer].v_row_bytes;
+    return row * pool.pool().block;
+  }
+
+  void judge_swap(std::uint32_t block, std::uint64_t bytes, const Event& event, const Moment& moment) {
     const ClaimedPool* pool = pools_.find(event.store);
     if (pool == nullptr || event.sequence >= sequences(event, moment)) return;
     meet();
+    const std::uint64_t whole = block_bytes(*pool, *moment.model.store(event.store));
+    if (bytes != whole)
+      violate(event, moment, fmt::format("block {} copied whole, {} bytes", block, whole),
+              fmt::format("{} bytes", bytes));
     const bool is_again = !swapped_.insert(block).second;
     if (!is_again && pool->is_entry(event.sequence, block)) return;
     violate(event, moment, fmt::format("each block of the table of sequence {} copied once", event.sequence),

@@ -7,14 +7,19 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
+#include <cstddef>
 #include <map>
 
 namespace kvwitness::verify {
 namespace {
 
-using Reads = Payloads<trace::PoolDeclared, trace::BlockAlloc, trace::BlockHold, trace::BlockRelease, trace::BlockFree,
-                       trace::BlockCached, trace::TableEntry, trace::Append, trace::Move, trace::WindowRun,
-                       trace::StateDigest, trace::SwapOut, trace::SwapIn, trace::Signal, trace::Wait>;
+using trace::Operation;
+
+using Reads =
+    Payloads<trace::PoolDeclared, trace::BlockAlloc, trace::BlockHold, trace::BlockRelease, trace::BlockFree,
+             trace::BlockCached, trace::TableEntry, trace::Append, trace::Move, trace::WindowRun, trace::StateDigest,
+             trace::SwapOut, trace::SwapIn, trace::Signal, trace::Wait, trace::Called, trace::RegionMeasured>;
 
 constexpr RuleInfo kInfo{
     .id = "stream-order",
@@ -23,7 +28,7 @@ constexpr RuleInfo kInfo{
         "Of two accesses to a block by different streams, one of them a write, one happened before the other: a block "
         "is "
         "given back only after its copies were waited for, read only after it came back, and copied only after what "
-        "wrote it.",
+        "wrote it. Every swap says so, by a signal and a wait in front of its copies and behind them.",
     .formula =
         "a, b access the same block, in different streams, at least one writes (appends, copies into it, takes, "
         "releases or swaps it in) => a happened before b or b before a, where the order of each stream and Signal(x) "
@@ -36,6 +41,18 @@ constexpr RuleInfo kInfo{
 
 class StreamOrder final : public RuleChecker<StreamOrder, kInfo, Reads> {
  public:
+  void on(const trace::Called& /*called*/, const Event& /*event*/, const Moment& /*moment*/) { swap_ = {}; }
+  /// A copy waits for what was computed before it, and what is computed after it waits for the copy.
+  void on(const trace::RegionMeasured& region, const Event& event, const Moment& moment) {
+    const CallModel* call = ended_call(region, event, moment);
+    const bool swaps = region.operation == Operation::swap_out || region.operation == Operation::swap_in;
+    if (call == nullptr || !call->done || !swaps || pools_.find(event.store) == nullptr) return;
+    if (!swap_.is_odd && swap_.next == kOrder.size()) return;
+    violate(event, moment,
+            "Signal on stream 0, Wait on stream 1, copies on stream 1, Signal on stream 1, Wait on stream 0",
+            swap_.is_odd ? "another order" : fmt::format("the first {} of these", swap_.next), call->number);
+  }
+
   void on(const trace::PoolDeclared& pool, const Event& event, const Moment& moment) {
     pools_.on(pool, event, moment.model);
   }
@@ -76,15 +93,19 @@ class StreamOrder final : public RuleChecker<StreamOrder, kInfo, Reads> {
   }
 
   void on(const trace::SwapOut& swap, const Event& event, const Moment& moment) {
+    step(swap.stream, event.type, 0);
     copy(swap.stream, swap.block, {Access::read, "copied out"}, event, moment);
   }
   void on(const trace::SwapIn& swap, const Event& event, const Moment& moment) {
+    step(swap.stream, event.type, 0);
     copy(swap.stream, swap.block, {Access::write, "copied in"}, event, moment);
   }
   void on(const trace::Signal& signal, const Event& event, const Moment& /*moment*/) {
+    step(signal.stream, event.type, signal.signal);
     clocks_[event.store].signal(signal.stream, signal.signal);
   }
   void on(const trace::Wait& wait, const Event& event, const Moment& moment) {
+    step(wait.stream, event.type, wait.signal);
     if (clocks_[event.store].wait(wait.stream, wait.signal)) return;
     violate(event, moment, "a wait for a signal that was given", fmt::format("signal {}", wait.signal));
   }
@@ -94,6 +115,39 @@ class StreamOrder final : public RuleChecker<StreamOrder, kInfo, Reads> {
     Access access{};
     std::string_view text;
   };
+
+  static constexpr std::uint32_t kCompute = 0;
+  static constexpr std::uint32_t kCopy = 1;
+  struct Part {
+    trace::EventType type{};  ///< SwapOut stands for copies both ways
+    std::uint32_t stream = 0;
+  };
+  static constexpr std::array<Part, 5> kOrder{{{trace::EventType::Signal, kCompute},
+                                               {trace::EventType::Wait, kCopy},
+                                               {trace::EventType::SwapOut, kCopy},
+                                               {trace::EventType::Signal, kCopy},
+                                               {trace::EventType::Wait, kCompute}}};
+  /// How far the swap under way was told.
+  struct Swap {
+    std::size_t next = 0;  ///< part of kOrder
+    std::uint64_t signal = 0;
+    bool is_odd = false;
+  };
+
+  void step(std::uint32_t stream, trace::EventType type, std::uint64_t signal) noexcept {
+    const bool copies = type == trace::EventType::SwapOut || type == trace::EventType::SwapIn;
+    const trace::EventType part = copies ? trace::EventType::SwapOut : type;
+    // Any number of blocks is one part.
+    const bool goes_on =
+        copies && stream == kCopy && swap_.next != 0 && kOrder[swap_.next - 1].type == trace::EventType::SwapOut;
+    if (goes_on || swap_.is_odd) return;
+    const bool is_next =
+        swap_.next < kOrder.size() && kOrder[swap_.next].type == part && kOrder[swap_.next].stream == stream;
+    const bool is_paired = type != trace::EventType::Wait || signal == swap_.signal;
+    swap_.is_odd = !is_next || !is_paired;
+    if (type == trace::EventType::Signal) swap_.signal = signal;
+    ++swap_.next;
+  }
 
   template <class P>
   void apply(const P& claim, const Event& event) {
@@ -140,6 +194,7 @@ class StreamOrder final : public RuleChecker<StreamOrder, kInfo, Reads> {
 
   ClaimedPools pools_;
   std::map<StoreIndex, StreamClocks> clocks_;
+  Swap swap_;
   std::uint64_t unknown_ = 0;
 };
 
