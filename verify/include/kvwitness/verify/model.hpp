@@ -172,7 +172,8 @@ struct Lawful {
   std::uint32_t others = 0;  ///< bit c: code c is right as well, where more than two reasons apply at once
 
   [[nodiscard]] bool allows(RefusalCode answer) const noexcept {
-    return !known || answer == code || answer == also || (others >> static_cast<std::uint32_t>(answer) & 1U) != 0;
+    const auto bit = static_cast<std::uint32_t>(answer);  // of a trace: any number
+    return !known || answer == code || answer == also || (bit < 32 && (others >> bit & 1U) != 0);
   }
   friend bool operator==(const Lawful&, const Lawful&) noexcept = default;
 };
