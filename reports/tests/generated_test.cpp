@@ -56,6 +56,20 @@ BOOST_AUTO_TEST_CASE(compact_with_refusals) {
   run_seeds("compact", true);
 }
 
+BOOST_AUTO_TEST_CASE(layered_legal) {
+  run_seeds("layered", false);
+}
+BOOST_AUTO_TEST_CASE(layered_with_refusals) {
+  run_seeds("layered", true);
+}
+
+BOOST_AUTO_TEST_CASE(sink_ring_legal) {
+  run_seeds("sink-ring", false);
+}
+BOOST_AUTO_TEST_CASE(sink_ring_with_refusals) {
+  run_seeds("sink-ring", true);
+}
+
 BOOST_AUTO_TEST_CASE(quantised_legal) {
   run_seeds("quantised", false);
 }
