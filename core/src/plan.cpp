@@ -131,18 +131,18 @@ class Planner {
   StorePlan plan_;
 };
 
-/// Blocks that every sequence has where its rows are as many as can be, and lie across as many blocks as they can. A
-/// layer that slides holds its capacity, and besides what one append brings before the oldest rows go.
+/// Blocks that every sequence has where its rows are as many as can be, and lie across as many blocks as they can:
+/// those of the widest layer, and besides what an append may bring to a first layer that slides, before the others have
+/// it.
 std::uint64_t ample_pool(const StoreConfig& config, std::uint64_t block) {
-  std::uint64_t most = 0;
-  for (const LayerGeometry& shape : config.layers) {
-    const std::uint64_t keys = shape.window.limited ? shape.window.keys : shape.capacity;
-    const std::uint64_t spare = shape.sliding ? shape.capacity - keys + 1 : 0;
-    // The first row is the last one of its block; those behind it fill blocks from their beginning.
-    const std::uint64_t behind = shape.capacity + spare - 1;
-    most = std::max(most, 1 + behind / block + (behind % block != 0 ? 1 : 0));
-  }
-  return product(most, config.sequences);
+  std::uint64_t rows = 0;
+  for (const LayerGeometry& shape : config.layers) rows = std::max<std::uint64_t>(rows, shape.capacity);
+  const LayerGeometry& first = config.layers.front();
+  const std::uint64_t keys = first.window.limited ? first.window.keys : first.capacity;
+  if (first.sliding) rows += first.capacity - keys + 1;
+  // The first row is the last one of its block; those behind it fill blocks from their beginning.
+  const std::uint64_t behind = rows - 1;
+  return product(1 + behind / block + (behind % block != 0 ? 1 : 0), config.sequences);
 }
 
 }  // namespace

@@ -5,6 +5,7 @@
 #include "kvwitness/trace/assert.hpp"
 #include "kvwitness/trace/error.hpp"
 #include "kvwitness/trace/event.hpp"
+#include "slot_touches.hpp"
 
 #include <algorithm>
 #include <array>
@@ -56,9 +57,9 @@ class QuantisedStore final : public KvStore {
     std::uint64_t elements = 0;  ///< of a row of one side
     std::uint32_t capacity = 0;
     std::uint32_t recent_slots = 0;
-    std::array<Side, 2> sides;           ///< K, V
-    std::vector<std::uint64_t> touched;  ///< [sequence][slot]: change that last wrote or freed it
-    std::vector<Position> coded;         ///< [sequence]: rows below are codes
+    std::array<Side, 2> sides;    ///< K, V
+    SlotTouches touches;          ///< of the slots of codes, whichever of the two the row lies in
+    std::vector<Position> coded;  ///< [sequence]: rows below are codes
   };
   /// A layer of one sequence.
   struct Place {
@@ -110,7 +111,7 @@ void QuantisedStore::allocate(LayerIndex layer) {
   memory.elements = config_.layers[layer].kv_elements();
   memory.capacity = config_.layers[layer].capacity;
   memory.recent_slots = recent_slots(config_, layer);
-  memory.touched.resize(std::size_t{config_.sequences} * memory.capacity);
+  memory.touches = SlotTouches(config_.sequences, memory.capacity);
   memory.coded.resize(config_.sequences);
   for (const Plane plane : {Plane::k, Plane::v}) {
     Side& side = memory.sides[plane == Plane::k ? 0 : 1];
@@ -196,11 +197,8 @@ std::size_t QuantisedStore::cut_slots(Place place, Range range, std::span<Piece>
 void QuantisedStore::touch(Place place, Range range) noexcept {
   std::array<Piece, 2> pieces;
   const std::size_t count = cut_slots(place, range, pieces);
-  LayerMemory& layer = memory(place);
-  for (const Piece& piece : std::span(pieces).first(count)) {
-    const std::size_t first = std::size_t{place.sequence} * layer.capacity + piece.slot;
-    std::fill_n(layer.touched.begin() + static_cast<std::ptrdiff_t>(first), piece.count, change_);
-  }
+  for (const Piece& piece : std::span(pieces).first(count))
+    memory(place).touches.touch(place.sequence, piece.slot, piece.count, change_);
 }
 
 // ---- appends --------------------------------------------------------------------------------------------------------
@@ -315,13 +313,9 @@ Outcome<Copied> QuantisedStore::read(SequenceId sequence, LayerIndex layer, Rang
 Outcome<Done> QuantisedStore::still_valid(const Window& window) const {
   const auto held = extents_.find(window.sequence, window.layer, Operation::attend, window.range);
   if (!held) return held.refusal();
-  const LayerMemory& layer = memory_[window.layer];
-  const std::uint64_t* touched = layer.touched.data() + std::size_t{window.sequence} * layer.capacity;
   for (const Run& run : window.runs) {
-    const bool is_ours = run.slot < layer.capacity && run.count <= layer.capacity - run.slot;
-    const bool is_fresh = is_ours && std::all_of(touched + run.slot, touched + run.slot + run.count,
-                                                 [&](std::uint64_t change) { return change <= window.generation; });
-    if (!is_fresh) return refuse(Operation::attend, RefusalCode::stale, window.range, *held);
+    if (!memory_[window.layer].touches.is_fresh(window.sequence, run.slot, run.count, window.generation))
+      return refuse(Operation::attend, RefusalCode::stale, window.range, *held);
   }
   return Done{};
 }

@@ -47,7 +47,7 @@ void SlotStore::allocate_layer(LayerIndex layer) {
   memory.row_bytes = k_row_bytes(config_, layer);
   memory.k = allocate_plane(layer, Plane::k);
   memory.v = allocate_plane(layer, Plane::v);
-  memory.touched.resize(std::size_t{config_.sequences} * config_.layers[layer].capacity);
+  memory.touches = SlotTouches(config_.sequences, config_.layers[layer].capacity);
 }
 
 SlotStore::Block SlotStore::allocate_plane(LayerIndex layer, Plane plane) {
@@ -116,8 +116,7 @@ std::byte* SlotStore::k_row(const Place& place, Slot slot) noexcept {
 }
 
 void SlotStore::touch(const Place& place, Slot slot, std::uint32_t count) noexcept {
-  const std::size_t first = std::size_t{place.sequence} * geometry(place.layer).capacity + slot;
-  std::fill_n(memory_[place.layer].touched.begin() + static_cast<std::ptrdiff_t>(first), count, change_);
+  memory_[place.layer].touches.touch(place.sequence, slot, count, change_);
 }
 
 void SlotStore::touch(const Place& place, Range range) noexcept {
@@ -190,14 +189,10 @@ Outcome<Copied> SlotStore::read(SequenceId sequence, LayerIndex layer, Range ran
 Outcome<Done> SlotStore::still_valid(const Window& window) const {
   const auto held = extents_.find(window.sequence, window.layer, Operation::attend, window.range);
   if (!held) return held.refusal();
-  const std::uint32_t capacity = geometry(window.layer).capacity;
-  const LayerMemory& memory = memory_[owner_of(config_, window.layer)];
-  const std::uint64_t* touched = memory.touched.data() + std::size_t{window.sequence} * capacity;
+  const SlotTouches& touches = memory_[owner_of(config_, window.layer)].touches;
   for (const Run& run : window.runs) {
-    const bool is_ours = run.slot < capacity && run.count <= capacity - run.slot;
-    const bool is_fresh = is_ours && std::all_of(touched + run.slot, touched + run.slot + run.count,
-                                                 [&](std::uint64_t change) { return change <= window.generation; });
-    if (!is_fresh) return refuse(Operation::attend, RefusalCode::stale, window.range, *held);
+    if (!touches.is_fresh(window.sequence, run.slot, run.count, window.generation))
+      return refuse(Operation::attend, RefusalCode::stale, window.range, *held);
   }
   return Done{};
 }
@@ -205,11 +200,8 @@ Outcome<Done> SlotStore::still_valid(const Window& window) const {
 bool SlotStore::is_fresh(const Place& place, Range range, std::uint64_t generation) const noexcept {
   Pieces pieces;
   const std::size_t count = cut_with_sinks(place, range, pieces);
-  const std::vector<std::uint64_t>& touched = memory_[place.layer].touched;
-  const std::size_t first = std::size_t{place.sequence} * geometry(place.layer).capacity;
   return std::all_of(pieces.begin(), pieces.begin() + static_cast<std::ptrdiff_t>(count), [&](const Piece& piece) {
-    const auto at = touched.begin() + static_cast<std::ptrdiff_t>(first + piece.slot);
-    return std::all_of(at, at + piece.count, [&](std::uint64_t change) { return change <= generation; });
+    return memory_[place.layer].touches.is_fresh(place.sequence, piece.slot, piece.count, generation);
   });
 }
 

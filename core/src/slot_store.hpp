@@ -5,6 +5,7 @@
 #include "extent_table.hpp"
 #include "kvwitness/core/kv_store.hpp"
 #include "kvwitness/core/state_file.hpp"
+#include "slot_touches.hpp"
 
 #include <array>
 #include <cstddef>
@@ -91,7 +92,7 @@ class SlotStore : public KvStore, public Saving {
     std::uint64_t bytes_of_row = 0;  ///< in all planes
     Block k;
     Block v;
-    std::vector<std::uint64_t> touched;  ///< [sequence][slot]: change that last wrote, moved or freed it
+    SlotTouches touches;
   };
 
   void allocate_layer(LayerIndex layer);

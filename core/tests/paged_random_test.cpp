@@ -2,6 +2,7 @@
 /// held, which views are stale, how many blocks are free, held and cached after every call, and in what order the store
 /// says that it got there.
 #include "kvwitness/core/paged_store.hpp"
+#include "kvwitness/trace/error.hpp"
 #include "paged_model.hpp"
 #include "store_check.hpp"
 
@@ -402,6 +403,43 @@ BOOST_AUTO_TEST_CASE(a_block_that_divides_no_window_and_one_larger_than_the_wind
 BOOST_AUTO_TEST_CASE(a_full_layer_keeps_the_blocks_that_a_sliding_one_dropped) {
   PagedRun run(pool_of({small_layer(6, {3, true}, true), small_layer(30, {}, false)}, 2, 30), 7);
   run.run(8000);
+}
+
+/// A token under way may be in the first layer only, while another layer still holds all that it can.
+BOOST_AUTO_TEST_CASE(a_chunk_that_only_the_first_layer_has_room_for) {
+  const std::vector<LayerGeometry> layers{small_layer(4, {1, true}, true), small_layer(12, {}, false)};
+  for (const std::uint32_t block : {1U, 2U, 5U}) {
+    const auto store = make_paged_store(pool_of(layers, block, 0, 0));
+    for (std::uint64_t tag = 0; tag < 12; ++tag)
+      for (LayerIndex layer = 0; layer < 2; ++layer)
+        BOOST_REQUIRE(store->append(0, layer, TaggedRows({tag}).rows()).ok());
+    const TaggedRows chunk({12, 13, 14, 15});
+    BOOST_TEST(store->append(0, 0, chunk.rows()).ok());
+    BOOST_TEST((store->append(0, 1, chunk.rows()).code() == RefusalCode::full));
+    BOOST_TEST(store->paging()->counts().held == (16 + block - 1) / block);
+    WindowScratch scratch(store->layout().max_runs, 0);
+    const auto all = store->window(0, 1, {0, 12}, scratch);
+    BOOST_REQUIRE(all.ok());
+    BOOST_TEST(is_row(all->runs.front().k_row(0), 0, Plane::k));
+    BOOST_TEST(store->clear(0).ok());
+    BOOST_TEST(store->paging()->counts().held == 0U);
+  }
+  PagedRun run(pool_of({small_layer(6, {2, true}, true), small_layer(10, {}, false)}, 2, 40), 9);
+  run.run(4000);
+}
+
+BOOST_AUTO_TEST_CASE(pools_whose_slots_have_no_number_are_refused_by_name) {
+  const auto complaint = [](std::uint32_t blocks, std::uint32_t host_blocks) -> std::string {
+    try {
+      static_cast<void>(make_paged_store(pool_of({small_layer(8, {}, false)}, 4, blocks, host_blocks)));
+    } catch (const kvwitness::trace::Error& error) {
+      return error.what();
+    }
+    return {};
+  };
+  BOOST_TEST(complaint(2, 2).empty());
+  BOOST_TEST(complaint(1U << 30, 2).starts_with("pool_blocks: 1073741824 "));
+  BOOST_TEST(complaint(2, 1U << 30).starts_with("host_blocks: 1073741824 "));
 }
 
 BOOST_AUTO_TEST_CASE(one_row_a_block_of_one_layer) {

@@ -5,6 +5,7 @@
 
 #include <boost/test/unit_test.hpp>
 
+#include <utility>
 #include <vector>
 
 using namespace kvwitness::core;
@@ -107,6 +108,12 @@ BOOST_AUTO_TEST_CASE(a_pool_that_is_left_open_is_enough_for_all_sequences) {
   BOOST_TEST(plan_paged(config).planes.front().slots == 2U * 5 * 4);
   config.block = 1;
   BOOST_TEST(plan_paged(config).planes.front().slots == 2U * 14);
+  // A second layer of 20 rows holds those that the first one gave up, while an append of 6 is in the first alone.
+  config.layers.push_back(model(1, 1, 1, 20, DType::f32).layers[0]);
+  BOOST_TEST(plan_paged(config).planes.front().slots == 2U * 26);
+  // The other way round it takes no more than its 20, and the second layer takes its 6 when the first has them.
+  std::swap(config.layers[0], config.layers[1]);
+  BOOST_TEST(plan_paged(config).planes.front().slots == 2U * 20);
 }
 
 BOOST_AUTO_TEST_CASE(what_cannot_be_planned_is_refused) {

@@ -1,4 +1,7 @@
 /// After construction nothing allocates: appends, windows, gathers and attention, untraced and traced.
+#include "kvwitness/core/decoder/golden_attention.hpp"
+#include "kvwitness/core/paged_store.hpp"
+#include "kvwitness/core/quantised_store.hpp"
 #include "kvwitness/trace/probe.hpp"
 #include "traced_bench.hpp"
 
@@ -114,6 +117,96 @@ BOOST_AUTO_TEST_CASE(evictions_that_move_and_rotate) {
   BOOST_TEST(seen.allocations == 0U);
   BOOST_TEST(sink.seen > kTokens * 2 * 4);
   bus.unsubscribe(sink);
+}
+
+namespace {
+
+/// Two layers that slide, of 32 values: a block of every code.
+StoreConfig wide_config() {
+  LayerGeometry layer{
+      .q_heads = 2, .kv_heads = 1, .head_dim = 32, .window = {8, true}, .capacity = 32, .sliding = true};
+  return config_of(2, layer, 2);
+}
+
+StoreConfig coded(DType type) {
+  StoreConfig config = wide_config();
+  config.k_type = config.v_type = type;
+  config.k_rotated = config.v_rotated = {.bits = 3, .group = 32, .residual_bits = 1, .seed = 5};
+  config.recent = 3;
+  config.quantise_group = 2;
+  return config;
+}
+
+/// Stores whose windows are codes, copies by rank, sinks and a ring, or as many runs as rows.
+std::vector<std::unique_ptr<KvStore>> other_stores() {
+  std::vector<std::unique_ptr<KvStore>> stores;
+  for (const DType type : {DType::f16, DType::bf16, DType::q8_0, DType::q4_0, DType::rotated})
+    stores.push_back(make_quantised_store(coded(type)));
+  StoreConfig sinks = wide_config();
+  sinks.layers[0].sinks = sinks.layers[1].sinks = 4;
+  sinks.layers[1].rope.emplace();
+  sinks.layers[1].by_rank = true;
+  stores.push_back(make_sink_ring_store(sinks));
+  StoreConfig shared = wide_config();
+  shared.layers[1].donor = 0;
+  stores.push_back(make_layered_store(shared));
+  StoreConfig blocks = wide_config();
+  blocks.block = 1;
+  stores.push_back(make_paged_store(blocks));
+  return stores;
+}
+
+/// Appends, windows, copies, both kernels and reads of one layer. Returns how many calls were served.
+int decode(TracedStore& traced, SequenceId sequence, LayerIndex layer, Scope& scope, std::span<float> room) {
+  const std::span<float> row = room.first(32);
+  const std::span<float> out = room.subspan(32, 64);
+  const std::span<const float> q = room.subspan(96, 64);
+  const bool is_reader = traced.config().layers[layer].donor.has_value();
+  int served = is_reader || traced.append(sequence, layer, {row.data(), row.data(), 1}).ok() ? 1 : 0;
+  const Position end = traced.end(sequence, layer);
+  const auto view = traced.open(sequence, layer, {trace::window_low({8, true}, end - 1), end});
+  if (!view) return served;
+  const auto copy = traced.gather(*view, scope);
+  const TwoPass golden{.extra = {}, .scores = room.subspan(160, 32)};
+  AttentionInput input{.q = q, .first_query = end - 1, .window = {8, true}, .q_heads = 2, .head_dim = 32};
+  input.sinks = traced.config().layers[layer].sinks;
+  for (const TwoPass* two_pass : {static_cast<const TwoPass*>(nullptr), &golden}) {
+    input.two_pass = two_pass;
+    for (const trace::ViewId id : {*view, *copy}) served += traced.attend(id, input, {}, out).ok() ? 1 : 0;
+  }
+  const std::span<std::byte> bytes = std::as_writable_bytes(room.subspan(192));
+  served += traced.read(sequence, layer, {end - 1, end}, {bytes.first(256), bytes.subspan(256, 256)}).ok() ? 1 : 0;
+  traced.close(*view);
+  traced.close(*copy);
+  scope.reset();
+  return served;
+}
+
+}  // namespace
+
+BOOST_AUTO_TEST_CASE(windows_of_codes_ranks_sinks_donors_and_blocks) {
+  for (const std::unique_ptr<KvStore>& store : other_stores()) {
+    Sink sink;
+    trace::NameTable names;
+    trace::Bus bus(names);
+    bus.subscribe(sink);
+    {
+      TracedStore traced(*store, bus, 0, {});
+      Scope scope(bus, trace::ScopeKind::forward, 8192);
+      std::vector<float> room(512, 0.25F);
+      int served = 0;
+      const trace::ProbeRegion region;
+      for (Position token = 0; token < kTokens; ++token)
+        for (SequenceId sequence = 0; sequence < 2; ++sequence)
+          for (LayerIndex layer = 0; layer < 2; ++layer) served += decode(traced, sequence, layer, scope, room);
+      const trace::ProbeReading seen = region.seen();
+      bus.flush();
+      BOOST_TEST(seen.allocations == 0U, store->layout().kind);
+      BOOST_TEST(served == 6 * 2 * 2 * static_cast<int>(kTokens));
+      BOOST_TEST(sink.seen > std::size_t{kTokens} * 2 * 2 * 20);
+    }
+    bus.unsubscribe(sink);
+  }
 }
 
 BOOST_AUTO_TEST_SUITE_END()

@@ -21,9 +21,12 @@ const StoreConfig& checked(const StoreConfig& config) {
       throw trace::Error(fmt::format("{}: a paged store keeps f32 rows, not {}", field, trace::to_text(type)));
   }
   require_layers(config, "paged", paged_capabilities());
-  if (std::uint64_t{config.pool_blocks} * config.block >= trace::kNoSlot)
-    throw trace::Error(fmt::format("pool_blocks: {} blocks of {} rows are more slots than have a number",
-                                   config.pool_blocks, config.block));
+  for (const auto& [blocks, field] :
+       {std::pair{config.pool_blocks, "pool_blocks"}, std::pair{config.host_blocks, "host_blocks"}}) {
+    if (std::uint64_t{blocks} * config.block >= trace::kNoSlot)
+      throw trace::Error(
+          fmt::format("{}: {} blocks of {} rows are more slots than have a number", field, blocks, config.block));
+  }
   return config;
 }
 
@@ -31,11 +34,14 @@ std::uint64_t ceil_div(std::uint64_t a, std::uint64_t b) noexcept {
   return (a + b - 1) / b;
 }
 
-/// Most rows that a layer and the append under way have at one time.
-std::uint64_t span_of(const LayerGeometry& layer) noexcept {
-  const std::uint64_t spare =
-      layer.capacity - std::min(layer.capacity, effective_window(layer).keys) + std::uint64_t{1};
-  return layer.capacity + (layer.sliding ? spare : 0);
+/// Most rows that a sequence has at one time: as many as its widest layer holds, and before the last layer gives rows
+/// up, what an append brings to the first one. A first layer that does not slide brings none beyond its capacity, for
+/// no other layer holds older rows than it.
+std::uint64_t span_of(const StoreConfig& config) noexcept {
+  std::uint64_t widest = 0;
+  for (const LayerGeometry& layer : config.layers) widest = std::max<std::uint64_t>(widest, layer.capacity);
+  const LayerGeometry& first = config.layers.front();
+  return widest + (first.sliding ? first.capacity - effective_window(first).keys + std::uint64_t{1} : 0);
 }
 
 /// Most blocks that so many adjoining rows lie in.
@@ -48,9 +54,7 @@ std::uint64_t blocks_of_span(std::uint64_t rows, std::uint32_t block) noexcept {
 // ---- what it is -----------------------------------------------------------------------------------------------------
 
 std::uint64_t sequence_blocks(const StoreConfig& config) noexcept {
-  std::uint64_t most = 0;
-  for (const LayerGeometry& layer : config.layers) most = std::max(most, blocks_of_span(span_of(layer), config.block));
-  return most;
+  return blocks_of_span(span_of(config), config.block);
 }
 
 StoreConfig paged_config(StoreConfig config) noexcept {

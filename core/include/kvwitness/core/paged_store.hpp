@@ -24,8 +24,8 @@ inline constexpr std::uint32_t kBlockDefault = 4;
 /// Position p of a sequence lies in row p mod block of block table[p / block]. Copies on write, finds prefixes by their
 /// hashes, keeps blocks that nobody holds for reuse (least recently used first), promises blocks to admitted requests,
 /// and swaps sequences to the host. Memory of the pool and of the host's blocks is allocated here and never again.
-/// Throws trace::Error naming the field: what `validate` refuses, rows other than f32, sinks, donors, a pool whose
-/// slots have no number.
+/// Throws trace::Error naming the field: what `validate` refuses, rows other than f32, sinks, donors, a pool or
+/// a host whose slots have no number.
 [[nodiscard]] std::unique_ptr<KvStore> make_paged_store(const StoreConfig& config);
 
 }  // namespace kvwitness::core
