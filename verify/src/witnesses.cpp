@@ -39,6 +39,14 @@ constexpr std::array<std::string_view, kProperties> kTexts{"window.opened",
                                                            "refused.unsupported",
                                                            "refused.no-memory",
                                                            "refused.corrupt",
+                                                           "sequence.forked",
+                                                           "sequence.reordered",
+                                                           "sequence.admitted",
+                                                           "sequence.swapped_out",
+                                                           "sequence.swapped_in",
+                                                           "prefix.hit",
+                                                           "block.copied",
+                                                           "block.reused",
                                                            "view.held",
                                                            "view.stale_refused",
                                                            "adapter.inserted",
@@ -105,7 +113,15 @@ void WitnessBoard::on_store_event(const Event& event, const Model& model, const 
     case EventType::Append: return on_piece(event, store);
     case EventType::Overwrite: return meet(event.store, Property::append_overwrote);
     case EventType::Quantise: return meet(event.store, Property::append_coded);
-    case EventType::Move: return meet(event.store, Property::edit_moved_or_removed);
+    case EventType::Move: return on_move(event, store);
+    case EventType::Fork:
+    case EventType::Reorder:
+    case EventType::Admitted:
+    case EventType::PrefixHit:
+    case EventType::BlockRelease:
+    case EventType::BlockFree:
+    case EventType::SwapOut:
+    case EventType::SwapIn: return on_blocks(event);
     case EventType::Truncate:
     case EventType::Evict:
     case EventType::Restored:
@@ -133,6 +149,39 @@ void WitnessBoard::on_piece(const Event& event, const StoreModel& store) {
   const bool is_full = append.first + append.count - append.held_from == layer.capacity;
   if (layer.block != 0 && layer.sliding != 0 && append.held_from > 0 && is_full)
     meet(event.store, Property::append_overwrote);
+}
+
+void WitnessBoard::on_move(const Event& event, const StoreModel& store) {
+  // Who appends moves nothing of its own: a block that is not to be written is copied.
+  const bool appends = store.call.called.operation == Operation::append;
+  meet(event.store, appends ? Property::block_copied : Property::edit_moved_or_removed);
+}
+
+void WitnessBoard::on_blocks(const Event& event) {
+  switch (event.type) {
+    case EventType::Fork:
+      if (trace::payload_of<trace::Fork>(event).shared != 0) meet(event.store, Property::sequence_forked);
+      return;
+    case EventType::Reorder: {
+      const auto reorder = trace::payload_of<trace::Reorder>(event);
+      if (reorder.parent != reorder.beam) meet(event.store, Property::sequence_reordered);
+      return;
+    }
+    case EventType::BlockRelease:
+      boards_[event.store].released = trace::payload_of<trace::BlockRelease>(event).block;
+      return;
+    case EventType::BlockFree: {
+      // Without a release before it: nobody held the block, it was cached.
+      const std::optional<std::uint32_t> released = std::exchange(boards_[event.store].released, std::nullopt);
+      if (released != trace::payload_of<trace::BlockFree>(event).block) meet(event.store, Property::block_reused);
+      return;
+    }
+    case EventType::Admitted: return meet(event.store, Property::sequence_admitted);
+    case EventType::PrefixHit: return meet(event.store, Property::prefix_hit);
+    case EventType::SwapOut: return meet(event.store, Property::sequence_swapped_out);
+    case EventType::SwapIn: return meet(event.store, Property::sequence_swapped_in);
+    default: return;
+  }
 }
 
 void WitnessBoard::on_layer(const Event& event, const StoreModel& store) {

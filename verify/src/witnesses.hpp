@@ -7,6 +7,7 @@
 
 #include <array>
 #include <cstdint>
+#include <optional>
 #include <string_view>
 #include <vector>
 
@@ -38,6 +39,14 @@ enum class Property : std::uint8_t {
   refused_unsupported,
   refused_no_memory,
   refused_corrupt,
+  sequence_forked,
+  sequence_reordered,
+  sequence_admitted,
+  sequence_swapped_out,
+  sequence_swapped_in,
+  prefix_hit,
+  block_copied,
+  block_reused,
   view_held,
   view_stale_refused,
   adapter_inserted,
@@ -51,10 +60,10 @@ enum class Property : std::uint8_t {
   scope_reset,
   tensor_recorded,
 };
-inline constexpr std::size_t kProperties = 37;
+inline constexpr std::size_t kProperties = 45;
 
 /// Counts what the witnesses asked for have met. Facts where there are some; a store's word (append.overwrote,
-/// append.wrapped, edits that moved rows) is held to the facts by the rules.
+/// append.wrapped, edits that moved rows, what became of blocks) is held to the facts by the rules.
 class WitnessBoard {
  public:
   /// Throws trace::Error for a store that the claims do not name, or a property that is not known.
@@ -76,7 +85,8 @@ class WitnessBoard {
     std::array<std::uint64_t, kProperties> met{};
     std::vector<bool> has_begun;  ///< by sequence: appended to, and not cleared since
     SequenceId last_appended = trace::kNoSequence;
-    std::uint32_t pieces = 0;  ///< of the append under way
+    std::uint32_t pieces = 0;               ///< of the append under way
+    std::optional<std::uint32_t> released;  ///< block that was released last, until one is freed
   };
 
   void meet(StoreIndex store, Property property) noexcept { ++boards_[store].met[static_cast<std::size_t>(property)]; }
@@ -89,6 +99,8 @@ class WitnessBoard {
   void on_edit(const Event& event);
   void on_counter(const Event& event);
   void on_piece(const Event& event, const StoreModel& store);
+  void on_move(const Event& event, const StoreModel& store);
+  void on_blocks(const Event& event);
   void on_layer(const Event& event, const StoreModel& store);
 
   std::vector<Asked> asked_;
