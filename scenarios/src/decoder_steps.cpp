@@ -97,10 +97,13 @@ void StepParser::parse_clone(Step& step, const Fields& fields) {
   if (targets.empty()) targets.push_back(step.sequence);
   if (std::ranges::find(targets, step.cloned) != targets.end()) of.fail("a sequence is not cloned onto itself");
   targets.push_back(step.cloned);
+  forget_prompts(step);
   for (const std::string& name : step.on) {
     const StoreSpec& store = *std::ranges::find(case_->stores, name, &StoreSpec::name);
     if (std::ranges::max(targets) >= store.config.sequences)
       fields.object().fail(fmt::format("'{}' has {} sequences", name, store.config.sequences));
+    if (core::is_coded(store.config))
+      fields.object().fail(fmt::format("'{}' has codes: only f32 rows are cloned", name));
   }
 }
 

@@ -121,6 +121,9 @@ StepOutcome run_verify(Stage& stage, const Step& step, StoreRun& store, const St
 StepOutcome run_clone(Stage& stage, const Step& step, StoreRun& store, const StepSpan& span) {
   core::TracedStore& traced = store.traced();
   const trace::SequenceId to = span.subject.sequence;
+  // In the middle of a token there is nothing to copy yet, and nothing is done to the target.
+  const std::vector<trace::Position>& ends = store.sequence(step.cloned).ends;
+  if (std::ranges::count(ends, ends.front()) != std::ssize(ends)) return StepOutcome::aborted;
   const auto cloned = core::clone_sequence(core::SequenceIn<const core::TracedStore>{traced, step.cloned},
                                            core::SequenceIn<core::TracedStore>{traced, to});
   if (!cloned) {

@@ -22,19 +22,22 @@ std::vector<std::uint32_t> prompt_tokens(const Step& step, trace::SequenceId seq
   return tokens;
 }
 
+}  // namespace
+
+std::uint32_t tokens_to_name(const StoreRun& store, std::uint32_t prompt) noexcept {
+  const std::uint64_t most = std::uint64_t{store.config().block} * store.config().pool_blocks;
+  return static_cast<std::uint32_t>(std::min<std::uint64_t>(prompt, most));
+}
+
 std::vector<std::uint64_t> block_hashes(std::uint64_t stream, std::span<const std::uint32_t> tokens,
                                         std::uint32_t block) {
   std::vector<std::uint64_t> hashes;
   std::uint64_t hash = stream;
-  for (std::size_t i = 0; block != 0 && i + block <= tokens.size(); i += block)
-    hashes.push_back(hash = chain_hash(hash, tokens.subspan(i, block)));
+  for (std::size_t i = 0; block != 0 && i + block <= tokens.size(); i += block) {
+    hash = std::max<std::uint64_t>(1, trace::digest_bytes(std::as_bytes(tokens.subspan(i, block)), hash));
+    hashes.push_back(hash);
+  }
   return hashes;
-}
-
-}  // namespace
-
-std::uint64_t chain_hash(std::uint64_t before, std::span<const std::uint32_t> tokens) noexcept {
-  return std::max<std::uint64_t>(1, trace::digest_bytes(std::as_bytes(tokens), before));
 }
 
 StepOutcome run_fork(Stage& stage, const Step& step, StoreRun& store, const StepSpan& span) {
@@ -58,17 +61,15 @@ StepOutcome run_admit(Stage& stage, const Step& step, StoreRun& store, const Ste
   const std::size_t stream = stage.stream(step);
   std::uint32_t& ordinal = store.sequence(sequence).ordinals[stream];
   if (step.ordinal) ordinal = first_ordinal(sequence) + *step.ordinal;
-  // No pool finds more blocks than it has, however long a prompt says that it is.
-  const std::uint64_t named = std::uint64_t{store.config().block} * store.config().pool_blocks;
-  const auto count = static_cast<std::uint32_t>(std::min<std::uint64_t>(step.prompt, named));
-  const std::vector<std::uint32_t> tokens = prompt_tokens(step, sequence, ordinal, count);
+  const std::vector<std::uint32_t> tokens = prompt_tokens(step, sequence, ordinal, tokens_to_name(store, step.prompt));
   const std::vector<std::uint64_t> hashes = block_hashes(stage.source(stream, 0).stream, tokens, store.config().block);
   stage.expect(step, span, Operation::admit, trace::kNoLayer);
-  const auto hit = store.traced().admit(
+  const auto admitted = store.traced().admit(
       sequence, {.id = step.index, .prompt = step.prompt, .generated = step.generated, .hashes = hashes});
-  if (!hit) return StepOutcome::refused;
-  const std::uint32_t shared = step.shared - std::min(step.shared, *hit);
-  store.accept_admit(sequence, stream, *hit, {step.prompt - *hit, shared, step.of.value_or(sequence)});
+  if (!admitted) return StepOutcome::refused;
+  const trace::Position hit = std::min(*admitted, step.prompt);
+  const std::uint32_t shared = step.shared - std::min(step.shared, hit);
+  store.accept_admit(sequence, stream, hit, {step.prompt - hit, shared, step.of.value_or(sequence)});
   return StepOutcome::done;
 }
 

@@ -14,6 +14,7 @@ void StepParser::parse_save(Step& step, const Fields& fields) {
 }
 
 void StepParser::parse_restore(Step& step, const Fields& fields) {
+  forget_prompts(step);
   const Value from = fields.get("from");
   const std::string& name = from.text();
   const std::size_t dot = name.find('.');

@@ -91,6 +91,7 @@ Step StepParser::parse_step(const Value& value) {
     case Operation::compare: parse_compare(step, fields); break;
     case Operation::workload: parse_workload(step, fields); break;
     case Operation::repeat: parse_repeat(step, fields); break;
+    case Operation::clear: forget_prompts(step); break;
     case Operation::mark: step.label = fields.get("label").text(); break;
     default: break;
   }
@@ -168,14 +169,12 @@ void StepParser::parse_expect(Step& step, const Value& value) {
 void StepParser::parse_append(Step& step, const Fields& fields) {
   const auto count = fields.find("count");
   step.is_prompt = count && step.operation != Operation::decode && count->kind() == NodeKind::text;
-  if (step.is_prompt)
-    parse_prompt_rest(step, *count);
-  else
-    step.count = count ? count->count(kCounts) : 1;
+  if (!step.is_prompt) step.count = count ? count->count(kCounts) : 1;
   if (const auto stream = fields.find("stream")) parse_stream(step, *stream);
   if (const auto ordinal = fields.find("ordinal")) step.ordinal = ordinal->count();
   if (const auto of = fields.find("of")) parse_of(step, *of);
   parse_span(step, fields);
+  if (step.is_prompt) parse_prompt_rest(step, fields);
   if (step.operation == Operation::decode) parse_batch(step, fields);
   if (const DecoderSource* decoder = decoder_of(step)) return parse_decoder_work(step, fields, *decoder);
   if (step.operation != Operation::append && fields.has("record_every"))

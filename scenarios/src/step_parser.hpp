@@ -5,9 +5,11 @@
 #include "kvwitness/scenarios/script.hpp"
 
 #include <cstdint>
+#include <map>
 #include <optional>
 #include <set>
 #include <string>
+#include <utility>
 #include <vector>
 
 namespace kvwitness::scenarios {
@@ -30,6 +32,13 @@ class StepParser {
   [[nodiscard]] const std::set<std::string>& outputs() const noexcept { return outputs_; }
 
  private:
+  /// A sequence of a store.
+  using StoreSequence = std::pair<std::string, trace::SequenceId>;
+  struct Prompt {
+    std::string stream;
+    std::uint32_t tokens = 0;
+  };
+
   [[nodiscard]] Step parse_step(const Value& value);
   void add_to_table(Step& step, const Fields& fields, const Value& value);
   void parse_call(Step& step, const Fields& fields);
@@ -57,18 +66,24 @@ class StepParser {
   void parse_reorder(Step& step, const Fields& fields);
   void parse_admit(Step& step, const Fields& fields);
   void parse_of(Step& step, const Value& value) const;
-  static void parse_prompt_rest(Step& step, const Value& value);
+  void parse_prompt_rest(Step& step, const Fields& fields);
+  /// Sequences of the step hold nothing any more, and no prompt is left of them.
+  void forget_prompts(const Step& step);
   static void parse_schedule(Step& step, const Value& value);
   void parse_compare(Step& step, const Fields& fields);
   void parse_workload(Step& step, const Fields& fields);
   void parse_repeat(Step& step, const Fields& fields);
   void parse_layer(Step& step, const Value& value) const;
   void parse_stream(Step& step, const Value& value) const;
+  [[nodiscard]] const std::string& stream_name(const Step& step) const;
   /// Null where the step's stream is none.
   [[nodiscard]] const DecoderSource* decoder_of(const Step& step) const;
   /// Throws where the step's stream is a decoder.
   void require_rows(const Step& step, const Fields& fields) const;
   void require_one_call(const Step& step, const Fields& fields) const;
+  /// Calls `visit` with each of the step's sequences, of each of its stores.
+  template <class F>
+  static void for_each_sequence(const Step& step, F&& visit);
   void count_tokens(std::uint64_t tokens, const Value& where);
   [[nodiscard]] const StoreSpec& store_of(const Value& value) const;
 
@@ -78,8 +93,9 @@ class StepParser {
   std::set<std::string> views_;
   std::set<std::string> files_;  ///< "sut.label": files that some step saves
   std::set<std::string> spans_;
-  std::uint64_t tokens_ = 0;  ///< appended so far, all sequences taken for one
-  std::uint64_t times_ = 1;   ///< how often the enclosing repeats run a step
+  std::map<StoreSequence, Prompt> admitted_;  ///< and not emptied since
+  std::uint64_t tokens_ = 0;                  ///< appended so far, all sequences taken for one
+  std::uint64_t times_ = 1;                   ///< how often the enclosing repeats run a step
 };
 
 }  // namespace kvwitness::scenarios

@@ -195,8 +195,9 @@ bool StepRunner::take_turn(const Step& step, Turn& turn) {
 
 std::uint32_t StepRunner::rows_of_turn(const Step& step, const Turn& turn) {
   if (step.operation == Operation::decode) return 1;
-  if (step.layer || expects_refusal(step)) return turn.left;
+  // No more than there is room for, whatever is left of a prompt.
   const std::uint32_t most = std::min(turn.left, rows_at_once(step));
+  if (step.layer || expects_refusal(step)) return most;
   if (step.chunk != 0) return most;
   const std::uint32_t served = turn.store->longest_append(turn.sequence);
   return served == 0 ? most : std::min(most, served);

@@ -195,7 +195,7 @@ void StoreRun::accept_fork(trace::SequenceId parent, trace::SequenceId child, tr
 void StoreRun::accept_reorder(std::span<const trace::SequenceId> parents) {
   const std::vector<SequenceRun> before = sequences_;
   for (trace::SequenceId beam = 0; beam < parents.size() && beam < sequences_.size(); ++beam) {
-    if (parents[beam] == beam) continue;
+    if (parents[beam] == beam || parents[beam] >= before.size()) continue;
     const SequenceRun& source = before[parents[beam]];
     accept_clear(beam);
     SequenceRun& run = sequences_[beam];

@@ -101,7 +101,6 @@ class StoreRun {
   void accept_evict(trace::SequenceId id, trace::Range range);
   void accept_truncate(trace::SequenceId id, trace::Position to);
   void accept_clear(trace::SequenceId id);
-  /// `to` now holds what `from` holds, and goes on with the rows that would come next in `from`.
   /// `child` now holds what `parent` holds below `to`, and goes on with the rows that would come next in it.
   void accept_fork(trace::SequenceId parent, trace::SequenceId child, trace::Position to);
   /// Each sequence below parents.size() now is what its parent was; each goes on with rows of its own.
@@ -109,6 +108,7 @@ class StoreRun {
   /// The sequence holds the first `hit` tokens of its prompt. `stream`: where they come from.
   void accept_admit(trace::SequenceId id, std::size_t stream, trace::Position hit, const PromptRun& prompt);
   void accept_prompt(trace::SequenceId id, std::uint32_t count);
+  /// `to` now holds what `from` holds, and goes on with the rows that would come next in `from`.
   void accept_clone(trace::SequenceId from, trace::SequenceId to);
 
   /// The sequence is what it was when the file was saved, by this store or another. Rows that come next are not turned

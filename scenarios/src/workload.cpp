@@ -122,11 +122,14 @@ std::filesystem::path workload_file(const Case& which, const Step& step, const s
   return (which.file.empty() ? root : which.file.parent_path()) / file;
 }
 
+std::uint32_t context_ordinal(const Request& request, std::uint32_t token) noexcept {
+  return request.prefix_ids[token / kPrefixBlock] * kPrefixBlock + token % kPrefixBlock;
+}
+
 void take_context(const Request& request, std::uint32_t appended, TokenTask& task) noexcept {
   if (request.prefix_ids.empty()) return;
-  const std::uint32_t inside = appended % kPrefixBlock;
-  task.count = std::min(task.count, kPrefixBlock - inside);
-  task.ordinal = request.prefix_ids[appended / kPrefixBlock] * kPrefixBlock + inside;
+  task.count = std::min(task.count, kPrefixBlock - appended % kPrefixBlock);
+  task.ordinal = context_ordinal(request, appended);
 }
 
 void replay_workload(Stage& stage, const Step& step) {

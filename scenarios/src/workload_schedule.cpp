@@ -54,15 +54,10 @@ bool Scheduler::fetch() {
 }
 
 std::vector<std::uint64_t> Scheduler::hashes_of(const Request& request) const {
-  std::vector<std::uint64_t> hashes;
-  const std::uint32_t block = store_->config().block;
-  std::uint64_t hash = 0;
-  for (std::uint32_t token = 0; block != 0 && token + block <= request.context && !request.prefix_ids.empty();
-       token += block) {
-    const std::uint32_t tokens[] = {request.prefix_ids[token / kPrefixBlock], token % kPrefixBlock};
-    hashes.push_back(hash = chain_hash(hash, tokens));
-  }
-  return hashes;
+  if (request.prefix_ids.empty()) return {};
+  std::vector<std::uint32_t> tokens(tokens_to_name(*store_, request.context));
+  for (std::uint32_t token = 0; token < tokens.size(); ++token) tokens[token] = context_ordinal(request, token);
+  return block_hashes(stage_->source(stream_, 0).stream, tokens, store_->config().block);
 }
 
 bool Scheduler::is_starving() const noexcept {
@@ -77,26 +72,27 @@ void Scheduler::admit_waiting() {
 bool Scheduler::admit_head(Lane& lane) {
   const Request& request = head_->request;
   const StepSpan span = stage_->begin_step(*step_, Operation::admit, *store_, lane.sequence, tokens_++);
-  const auto hit = store_->traced().admit(
+  const auto admitted = store_->traced().admit(
       lane.sequence,
       {.id = fetched_ - 1, .prompt = request.context, .generated = request.generated, .hashes = head_->hashes});
-  stage_->end_step(span, outcome_of(hit.code()));
-  if (!hit) {
+  stage_->end_step(span, outcome_of(admitted.code()));
+  if (!admitted) {
     ++counts_.refusals;
     head_->is_refused = true;
-    if (hit.code() == RefusalCode::no_memory) return false;
+    if (admitted.code() == RefusalCode::no_memory) return false;
     // No room will ever do for what no layer can hold.
     head_.reset();
     ++counts_.given_up;
     return true;
   }
-  store_->accept_admit(lane.sequence, stream_, *hit, {});
+  const trace::Position hit = std::min(*admitted, request.context);
+  store_->accept_admit(lane.sequence, stream_, hit, {});
   counts_.prompt_tokens += request.context;
-  counts_.hit_tokens += *hit;
-  stage_->advance(*hit);
+  counts_.hit_tokens += hit;
+  stage_->advance(hit);
   lane.state = Lane::State::running;
   lane.request = std::move(head_->request);
-  lane.appended = *hit;
+  lane.appended = hit;
   lane.decoded = 0;
   lane.admitted = admitted_++;
   head_.reset();

@@ -165,6 +165,27 @@ BOOST_AUTO_TEST_CASE(a_clone_holds_as_much_and_goes_on_where_its_original_stands
   for (const auto& [ordinal, digests] : rows) BOOST_TEST(digests.at(0) == digests.at(1));
 }
 
+// What was not cleared by the store goes on where it stood.
+BOOST_AUTO_TEST_CASE(nothing_is_cloned_in_the_middle_of_a_token) {
+  const RecordedRun run = record_steps(R"({"sut": {"kind": "ring", "window": 4, "capacity": 4, "sequences": 2}})",
+                                       R"({"op": "append", "seq": 1, "count": 2}, {"op": "append", "layer": 0},
+                                          {"op": "clone", "of": 0, "seq": 1}, {"op": "decode", "seq": 1})");
+  BOOST_TEST(run.count<trace::Clear>() == 0U);
+  BOOST_TEST(run.count<trace::Refused>() == 0U);
+  const auto attended = run.all<trace::AttentionStep>();
+  BOOST_TEST_REQUIRE(attended.size() == 2U);
+  BOOST_TEST(attended[0].second.query == 2U);
+  BOOST_TEST(attended[0].second.visited == 3U);
+}
+
+BOOST_AUTO_TEST_CASE(codes_are_not_cloned) {
+  const std::string text =
+      R"({"version": 1, "id": "test/codes", "model": {"layers": 1, "q_heads": 1, "kv_heads": 1, "head_dim": 32},
+      "stores": {"sut": {"kind": "quantised", "capacity": 4, "sequences": 2, "k_type": "q8-0"}},
+      "steps": [{"op": "clone", "of": 0, "seq": 1}]})";
+  BOOST_TEST(error_of(text).find("only f32 rows are cloned") != std::string::npos);
+}
+
 BOOST_AUTO_TEST_CASE(a_span_is_evicted_from_where_it_lies_by_now) {
   const auto run = record(case_of(script_of(kCoded, R"({"op": "append", "count": 4},
       {"op": "append", "count": 3, "span": "page"}, {"op": "append", "count": 3}, {"op": "trim", "slack": 0},

@@ -8,6 +8,7 @@
 
 #include <algorithm>
 #include <map>
+#include <optional>
 #include <set>
 
 using namespace kvwitness;
@@ -51,6 +52,7 @@ struct Seen {
 };
 
 void look_at(const std::vector<trace::Event>& events, Seen& seen) {
+  std::optional<std::uint32_t> released;
   for (const trace::Event& event : events) {
     ++seen.told[event.type];
     if (event.type == trace::EventType::Called) {
@@ -65,7 +67,11 @@ void look_at(const std::vector<trace::Event>& events, Seen& seen) {
     } else if (event.type == trace::EventType::Overwrite) {
       ++seen.overwrites;
     } else if (event.type == trace::EventType::BlockFree) {
-      seen.reused += trace::payload_of<trace::BlockFree>(event).holder == trace::kNoSequence ? 1 : 0;
+      // Without a release just before it, the block was cached.
+      seen.reused += released != trace::payload_of<trace::BlockFree>(event).block ? 1 : 0;
+      released.reset();
+    } else if (event.type == trace::EventType::BlockRelease) {
+      released = trace::payload_of<trace::BlockRelease>(event).block;
     }
   }
 }

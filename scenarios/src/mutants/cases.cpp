@@ -242,21 +242,6 @@ class TakesByNumber final : public PlainPaged {
 // ---- the table
 
 template <class Store>
-[[nodiscard]] Mutant mutant_of(std::string_view base, std::uint64_t capabilities, const Fault& fault) {
-  Mutant mutant;
-  mutant.name = fault.name;
-  mutant.fault_class = fault.fault_class;
-  mutant.source = fault.source;
-  mutant.base = base;
-  mutant.killed_by = fault.killed_by;
-  mutant.title = fault.title;
-  mutant.why = fault.why;
-  mutant.capabilities = capabilities;
-  mutant.make = &store_subject<Store>;
-  return mutant;
-}
-
-template <class Store>
 [[nodiscard]] Mutant block_mutant(const Fault& fault) {
   return mutant_of<Store>("paged", core::paged_capabilities(), fault);
 }

@@ -72,22 +72,28 @@ template <class Store>
   }
 }
 
+/// A mutant that stands in for the store kind `base`.
+template <class Store>
+[[nodiscard]] Mutant mutant_of(std::string_view base, std::uint64_t capabilities, const Fault& fault) {
+  Mutant mutant;
+  mutant.name = fault.name;
+  mutant.fault_class = fault.fault_class;
+  mutant.source = fault.source;
+  mutant.base = base;
+  mutant.killed_by = fault.killed_by;
+  mutant.title = fault.title;
+  mutant.why = fault.why;
+  mutant.capabilities = capabilities;
+  mutant.make = &store_subject<Store>;
+  return mutant;
+}
+
 /// A mutant whose store derives from PlainRing, PlainFlat or PlainCompact.
 template <class Store>
 [[nodiscard]] Mutant store_mutant(const Fault& fault) {
   constexpr Addressing kAddressing = addressing_of<Store>();
   static_assert(kAddressing != Addressing::flat || std::is_base_of_v<PlainFlat, Store>);
-  Mutant mutant;
-  mutant.name = fault.name;
-  mutant.fault_class = fault.fault_class;
-  mutant.source = fault.source;
-  mutant.base = kind_of(kAddressing);
-  mutant.killed_by = fault.killed_by;
-  mutant.title = fault.title;
-  mutant.why = fault.why;
-  mutant.capabilities = capabilities_of_mutant<Store>();
-  mutant.make = &store_subject<Store>;
-  return mutant;
+  return mutant_of<Store>(kind_of(kAddressing), capabilities_of_mutant<Store>(), fault);
 }
 
 /// A mutant that is a path over a store; `Store` is PlainRing, PlainFlat or one of them with its memory prepared.

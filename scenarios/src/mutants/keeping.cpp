@@ -305,23 +305,8 @@ class WindowOfTheFirstLayer final : public core::AttentionPath {
 // ---- the table
 
 template <class Store>
-[[nodiscard]] Mutant kept_mutant(std::string_view base, std::uint64_t capabilities, const Fault& fault) {
-  Mutant mutant;
-  mutant.name = fault.name;
-  mutant.fault_class = fault.fault_class;
-  mutant.source = fault.source;
-  mutant.base = base;
-  mutant.killed_by = fault.killed_by;
-  mutant.title = fault.title;
-  mutant.why = fault.why;
-  mutant.capabilities = capabilities;
-  mutant.make = &store_subject<Store>;
-  return mutant;
-}
-
-template <class Store>
 [[nodiscard]] Mutant sink_mutant(const Fault& fault) {
-  return kept_mutant<Store>("sink-ring", core::sink_ring_capabilities(), fault);
+  return mutant_of<Store>("sink-ring", core::sink_ring_capabilities(), fault);
 }
 
 template <class Path>
@@ -334,7 +319,7 @@ template <class Path>
 
 template <class Store>
 [[nodiscard]] Mutant layered_mutant(const Fault& fault) {
-  return kept_mutant<Store>("layered", core::layered_capabilities(), fault);
+  return mutant_of<Store>("layered", core::layered_capabilities(), fault);
 }
 
 template <class Path>

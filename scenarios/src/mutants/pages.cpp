@@ -135,17 +135,7 @@ class CountsCachedAsHeld final : public PlainPaged {
 template <class Store>
 [[nodiscard]] Mutant paged_mutant(const Fault& fault) {
   static_assert(std::is_base_of_v<PlainPaged, Store>);
-  Mutant mutant;
-  mutant.name = fault.name;
-  mutant.fault_class = fault.fault_class;
-  mutant.source = fault.source;
-  mutant.base = "paged";
-  mutant.killed_by = fault.killed_by;
-  mutant.title = fault.title;
-  mutant.why = fault.why;
-  mutant.capabilities = core::paged_capabilities();
-  mutant.make = &store_subject<Store>;
-  return mutant;
+  return mutant_of<Store>("paged", core::paged_capabilities(), fault);
 }
 
 std::vector<Mutant> block_faults() {

@@ -257,17 +257,7 @@ class ScalesForgotten final : public PolicyStore<RightPolicy> {
 
 template <class Store>
 [[nodiscard]] Mutant quantised_mutant(const Fault& fault) {
-  Mutant mutant;
-  mutant.name = fault.name;
-  mutant.fault_class = fault.fault_class;
-  mutant.source = fault.source;
-  mutant.base = "quantised";
-  mutant.killed_by = fault.killed_by;
-  mutant.title = fault.title;
-  mutant.why = fault.why;
-  mutant.capabilities = core::quantised_capabilities();
-  mutant.make = &store_subject<Store>;
-  return mutant;
+  return mutant_of<Store>("quantised", core::quantised_capabilities(), fault);
 }
 
 }  // namespace

@@ -49,6 +49,10 @@ struct Mutant {
 /// `registry` with every mutant added under its kind name. One of kind trace is its correct base there: whoever judges
 /// its run puts its `filter` between the bus and the judge. Throws trace::Error where a name is taken.
 [[nodiscard]] StoreRegistry with_mutants(StoreRegistry registry);
+/// The stores that mutants depart from, without any fault, under the names of the product's (`Mutant::base`). Some are
+/// written plainly, for faults to be put in: they do as the product's do, at another cost. What blames one of them as
+/// well shows no fault.
+[[nodiscard]] StoreRegistry mutant_bases();
 
 [[nodiscard]] std::string_view to_text(MutantKind kind) noexcept;
 
