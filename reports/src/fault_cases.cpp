@@ -85,7 +85,8 @@ FaultCase read_case(Reader reader) {
 
 Json read_json(const std::filesystem::path& file) {
   std::ifstream stream(file);
-  if (!stream) throw trace::Error(file.string() + ": cannot be read");
+  std::error_code ignored;
+  if (!stream || std::filesystem::is_directory(file, ignored)) throw trace::Error(file.string() + ": cannot be read");
   try {
     return Json::parse(stream);
   } catch (const nlohmann::json::exception& error) {

@@ -8,7 +8,10 @@
 
 #include <algorithm>
 #include <chrono>
+#include <map>
 #include <set>
+#include <string>
+#include <utility>
 
 namespace kvwitness::reports {
 namespace {
@@ -47,13 +50,32 @@ void run_correct(const Work& work, const scenarios::StoreKind& kind, std::vector
   });
 }
 
-/// True once the rule named for the mutant has blamed it.
-bool take_verdict(const CaseResult& one, MutantResult& result) {
+/// Which rules blame the stores that mutants depart from, case by case: what they cost there is no fault of a mutant.
+class BaseBlame {
+ public:
+  /// Runs the case on the base where that was not done before.
+  const std::set<std::string>& of(const scenarios::Case& which, const SuiteOptions& options, const Mutant& mutant) {
+    const std::string base(mutant.base);
+    const auto [at, is_new] = rules_.try_emplace({base, case_name(which.claims.scenario, which.claims.variant)});
+    if (!is_new) return at->second;
+    for (const verify::RuleVerdict& rule : run_case(which, base, bases_, options).verdict.rules)
+      if (rule.status == verify::Status::fail) at->second.insert(rule.rule);
+    return at->second;
+  }
+
+ private:
+  scenarios::StoreRegistry bases_ = scenarios::mutant_bases();
+  std::map<std::pair<std::string, std::string>, std::set<std::string>> rules_;
+};
+
+/// True once the rule named for the mutant has blamed it, and not what it departs from.
+template <class F>
+bool take_verdict(const CaseResult& one, F blamed_on_base, MutantResult& result) {
   ++result.cases;
   bool blamed = false;
   bool by_named = false;
   for (const verify::RuleVerdict& rule : one.verdict.rules) {
-    if (rule.status != verify::Status::fail) continue;
+    if (rule.status != verify::Status::fail || blamed_on_base().contains(rule.rule)) continue;
     blamed = true;
     by_named = by_named || rule.rule == result.killed_by;
     result.blamed_by[rule.rule] += rule.violations;
@@ -67,7 +89,7 @@ bool take_verdict(const CaseResult& one, MutantResult& result) {
   return by_named;
 }
 
-MutantResult run_mutant(const Work& work, const Mutant& mutant) {
+MutantResult run_mutant(const Work& work, const Mutant& mutant, BaseBlame& bases) {
   MutantResult result;
   result.name = mutant.name;
   result.fault_class = mutant.fault_class;
@@ -78,7 +100,8 @@ MutantResult run_mutant(const Work& work, const Mutant& mutant) {
   if (work.options.progress) work.options.progress(kind.name);
   for_each_case(work, kind, [&](const scenarios::Case& which, const SuiteOptions& own) {
     try {
-      return !take_verdict(run_case(which, kind.name, work.registry, own), result);
+      const auto on_base = [&]() -> const std::set<std::string>& { return bases.of(which, own, mutant); };
+      return !take_verdict(run_case(which, kind.name, work.registry, own), on_base, result);
     } catch (const trace::Error&) {
       return true;  // a shape that the mutant's base refuses: not a case for it
     }
@@ -119,11 +142,12 @@ MutantMatrix run_mutants(const std::vector<std::filesystem::path>& paths, const 
   suite.check_determinism = false;
   const Work work{scripts, registry, suite};
   for (const scenarios::StoreKind& kind : correct.all()) run_correct(work, kind, matrix.blamed);
+  BaseBlame bases;
   bool all = true;
   for (const Mutant& mutant : scenarios::all_mutants()) {
     const bool chosen = options.mutants.empty() || glob_matches(options.mutants, mutant.name);
     all = all && chosen;
-    if (chosen) matrix.mutants.push_back(run_mutant(work, mutant));
+    if (chosen) matrix.mutants.push_back(run_mutant(work, mutant, bases));
   }
   if (all) matrix.rules_without_kill = rules_without_kill(matrix);
   matrix.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();

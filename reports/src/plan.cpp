@@ -49,6 +49,20 @@ bool can(const scenarios::StoreKind& kind, trace::Capability capability) {
   return (kind.capabilities & static_cast<std::uint64_t>(capability)) != 0;
 }
 
+/// The kind itself is asked, with a store of a few rows, whether it keeps rows of these formats.
+void require_formats(const scenarios::StoreKind& kind, const PlanRequest& request) {
+  if (!kind.make) return;
+  core::LayerGeometry layer;
+  layer.q_heads = layer.kv_heads = 1;
+  layer.head_dim = 32;  // a block of every format
+  layer.capacity = 1;
+  core::StoreConfig config;
+  config.layers = {layer};
+  config.k_type = request.k_type;
+  config.v_type = request.v_type;
+  static_cast<void>(kind.make(config));
+}
+
 /// Rows that the first layer has in the pool, which are as many in the others.
 std::uint64_t pool_rows(const PlanReport& report) {
   return report.plan.planes.front().slots;
@@ -128,6 +142,7 @@ PlanReport make_plan(const scenarios::StoreKind& kind, const PlanRequest& reques
   const bool has_blocks = can(kind, trace::Capability::paged);
   if (!has_blocks && (request.block != 0 || request.pool_blocks != 0 || request.host_blocks != 0))
     throw trace::Error(fmt::format("the kind {} has no blocks", kind.name));
+  require_formats(kind, request);
   const bool slides = can(kind, trace::Capability::sliding);
   PlanReport report;
   report.kind = kind.name;
@@ -144,8 +159,14 @@ PlanReport make_plan(const scenarios::StoreKind& kind, const PlanRequest& reques
   }
   report.plan = kind.plan(config_of(request, report.layers));
   report.uniform_bytes = core::plan_slots(config_of(request, std::move(uniform))).bytes;
-  for (const core::PlannedPlane& plane : report.plan.planes)
-    if (plane.plane != trace::Plane::both) report.bytes_per_token += plane.bytes / plane.slots;
+  for (const core::PlannedPlane& plane : report.plan.planes) {
+    if (plane.plane == trace::Plane::both) continue;
+    const std::uint64_t row = plane.bytes / plane.slots;
+    report.bytes_per_token += row;
+    if (!report.layers[plane.layer].sliding) report.bytes_per_token_later += row;
+  }
+  // A block has rows of every layer: as long as one of them needs it, all are kept.
+  if (has_blocks && report.bytes_per_token_later != 0) report.bytes_per_token_later = report.bytes_per_token;
   return report;
 }
 
@@ -156,7 +177,10 @@ void write_plan(const PlanReport& report, std::ostream& out, bool color) {
                      counted(request.sequences, "sequence"), grouped(request.context), trace::to_text(request.k_type),
                      trace::to_text(request.v_type));
   out << fmt::format("bytes            {}\n", grouped(report.plan.bytes));
-  out << fmt::format("bytes per token  {} while no window is full\n", grouped(report.bytes_per_token));
+  out << "bytes per token  " << grouped(report.bytes_per_token);
+  if (report.bytes_per_token_later != report.bytes_per_token)
+    out << ", and " << grouped(report.bytes_per_token_later) << " once the layers with windows are full";
+  out << "\n";
   if (report.has_blocks)
     out << fmt::format("rows of blocks   {} that all sequences share, {} on the host\n", grouped(pool_rows(report)),
                        grouped(host_rows(report)));
@@ -189,6 +213,7 @@ void write_plan_json(const PlanReport& report, std::ostream& out) {
                {"layers", std::move(layers)},
                {"bytes", report.plan.bytes},
                {"bytes_per_token", report.bytes_per_token},
+               {"bytes_per_token_later", report.bytes_per_token_later},
                {"uniform_bytes", report.uniform_bytes},
                {"scratch_bytes", report.plan.scratch_bytes}};
   if (report.has_blocks) {

@@ -3,6 +3,7 @@
 #include "kvwitness/reports/selection.hpp"
 #include "kvwitness/scenarios/generator.hpp"
 #include "kvwitness/scenarios/lawful.hpp"
+#include "kvwitness/scenarios/mutants.hpp"
 #include "kvwitness/trace/error.hpp"
 #include "kvwitness/verify/checker.hpp"
 
@@ -25,16 +26,26 @@ double seconds_since(Clock::time_point start) {
 
 bool blames(const CaseResult& result, const std::string& rule) {
   return std::ranges::any_of(result.verdict.rules, [&](const verify::RuleVerdict& verdict) {
-    return verdict.status == verify::Status::fail && (rule.empty() || verdict.rule == rule);
+    return verdict.status == verify::Status::fail && verdict.rule == rule;
   });
 }
 
-/// The rule that was looked for, or the first one; empty where the store is not blamed.
-std::string blaming_rule(const CaseResult& result, const std::string& wanted) {
-  for (const verify::RuleVerdict& verdict : result.verdict.rules) {
-    if (verdict.status == verify::Status::fail && (wanted.empty() || verdict.rule == wanted)) return verdict.rule;
+/// Nothing where the kind refuses to build the shape.
+std::optional<CaseResult> run_on(const std::string& kind, const scenarios::StoreRegistry& registry,
+                                 const scenarios::Case& which) {
+  try {
+    return reports::run_case(which, kind, registry, {});
+  } catch (const trace::Error&) {
+    return std::nullopt;
   }
-  return {};
+}
+
+/// Of a mutant: the kind that it departs from; empty of a store that departs from none.
+std::string base_of(const std::string& store) {
+  constexpr std::string_view kPrefix = "mutant:";
+  if (!store.starts_with(kPrefix)) return {};
+  const scenarios::Mutant* mutant = scenarios::find_mutant(std::string_view(store).substr(kPrefix.size()));
+  return mutant != nullptr ? std::string(mutant->base) : std::string();
 }
 
 void require_rule(const std::string& rule) {
@@ -54,6 +65,7 @@ class Search {
     wanted.stores = {options.store};
     kind_ = selected_kinds(registry, wanted).front();
     require_rule(options.rule);
+    base_ = base_of(options.store);
     result_.store = options.store;
     result_.seed = options.seed;
   }
@@ -73,7 +85,11 @@ class Search {
     return seconds_since(start_) >= options_->seconds ||
            (options_->scripts_max && result_.scripts + result_.left_out >= *options_->scripts_max);
   }
-  [[nodiscard]] std::optional<CaseResult> run_case(const scenarios::Case& which) const;
+  [[nodiscard]] std::optional<CaseResult> run_case(const scenarios::Case& which) const {
+    return run_on(kind_->name, *registry_, which);
+  }
+  [[nodiscard]] std::string blaming_rule(const CaseResult& result, const scenarios::Case& which,
+                                         const std::string& wanted) const;
   [[nodiscard]] std::optional<scenarios::Misstep> misstep(const scenarios::Case& which) const {
     return scenarios::first_misstep(which, kind_->capabilities, *registry_);
   }
@@ -88,6 +104,8 @@ class Search {
   const scenarios::StoreRegistry* registry_;
   const SearchOptions* options_;
   const scenarios::StoreKind* kind_ = nullptr;
+  std::string base_;
+  scenarios::StoreRegistry bases_ = scenarios::mutant_bases();
   Clock::time_point start_;
   SearchResult result_;
 };
@@ -106,11 +124,12 @@ void Search::replay() {
       tell(fmt::format("{}: replays {}", kind_->name, stored.script.file.string()));
       ++result_.replayed;
       std::optional<CaseResult> run = run_case(which);
-      const std::string rule = run ? blaming_rule(*run, options_->rule) : std::string();
+      const std::string rule = run ? blaming_rule(*run, which, options_->rule) : std::string();
       if (rule.empty()) continue;
       Finding finding;
       finding.rule = rule;
       finding.was_replayed = true;
+      finding.is_of_another_store = !was_found_on(stored.script, kind_->name);
       finding.script = stored.text;
       finding.file = stored.script.file;
       finding.steps_before = finding.steps_after = which.steps.size();
@@ -122,13 +141,18 @@ void Search::replay() {
   }
 }
 
-/// Nothing where the kind refuses to build the shape.
-std::optional<CaseResult> Search::run_case(const scenarios::Case& which) const {
-  try {
-    return reports::run_case(which, kind_->name, *registry_, {});
-  } catch (const trace::Error&) {
-    return std::nullopt;
+/// The rule that was looked for, or the first one; empty where the store is not blamed. What a mutant departs from may
+/// be blamed too, for what it costs: such a rule shows no fault.
+std::string Search::blaming_rule(const CaseResult& result, const scenarios::Case& which,
+                                 const std::string& wanted) const {
+  std::optional<CaseResult> base;
+  for (const verify::RuleVerdict& verdict : result.verdict.rules) {
+    if (verdict.status != verify::Status::fail || (!wanted.empty() && verdict.rule != wanted)) continue;
+    if (base_.empty()) return verdict.rule;
+    if (!base) base = run_on(base_, bases_, which);
+    if (!base || !blames(*base, verdict.rule)) return verdict.rule;
   }
+  return {};
 }
 
 void Search::generate() {
@@ -141,7 +165,7 @@ void Search::generate() {
     // Where it is known what a correct store answers, a script that expects something else blames nobody.
     std::optional<CaseResult> run = wrong && wrong->answer ? std::nullopt : run_case(which);
     ++(run ? result_.scripts : result_.left_out);
-    const std::string rule = run ? blaming_rule(*run, options_->rule) : std::string();
+    const std::string rule = run ? blaming_rule(*run, which, options_->rule) : std::string();
     if (rule.empty()) continue;
     result_.seconds = seconds_since(start_);
     Finding finding;
@@ -176,7 +200,7 @@ ShrinkOracle Search::oracle(const std::string& rule) const {
   oracle.fails = [this, rule](const ScriptTree& tree) {
     const std::optional<scenarios::Case> which = case_of(tree);
     const std::optional<CaseResult> run = which ? run_case(*which) : std::nullopt;
-    return run && blames(*run, rule);
+    return run && !blaming_rule(*run, *which, rule).empty();
   };
   return oracle;
 }
@@ -197,28 +221,33 @@ void Search::shrink(const std::string& text, Finding& finding) const {
   keep(std::move(script), finding);
 }
 
+/// A failure that took an hour to find is told even where it cannot be kept.
+void store(const std::filesystem::path& file, Finding& finding) {
+  try {
+    store_script(file, finding.script);
+    finding.file = file;
+  } catch (const trace::Error& error) {
+    finding.not_kept = error.what();
+  }
+}
+
 /// Names the script, says what it needs, and runs it once more as what it is from now on.
 void Search::keep(ScriptTree script, Finding& finding) const {
   finding.steps_after = script["steps"].size();
   const StoredName name = stored_name(kind_->name, finding.rule, script);
   if (const std::optional<scenarios::Case> which = case_of(script); which && finding.not_shrunk.empty())
     set_requirements(script, least_capabilities(*which, kind_->capabilities, *registry_));
-  set_header(script, name.id, fmt::format("{} on {}", finding.rule, kind_->name));
+  set_header(script, name.id, stored_title(kind_->name, finding.rule));
   const std::string_view legal = finding.not_shrunk.empty() ? "the law grants it every call below"
                                                             : "whether every call below is legal was not told";
   finding.script = script_text(
       script,
       fmt::format("Found by kvwitness search --store {} in the script with seed {:#x}.\n{} blames the store; {}.",
                   kind_->name, finding.script_seed, finding.rule, legal));
-  scenarios::Case last;
-  if (options_->corpus.empty()) {
-    last = scenarios::parse_script(finding.script, name.file, {}).cases.front();
-  } else {
-    finding.file = options_->corpus / name.file;
-    store_script(finding.file, finding.script);
-    last = scenarios::load_script(finding.file, {}).cases.front();
-  }
-  finding.result = reports::run_case(last, kind_->name, *registry_, {});
+  if (!options_->corpus.empty()) store(options_->corpus / name.file, finding);
+  const scenarios::Script last = finding.file.empty() ? scenarios::parse_script(finding.script, name.file, {})
+                                                      : scenarios::load_script(finding.file, {});
+  finding.result = reports::run_case(last.cases.front(), kind_->name, *registry_, {});
 }
 
 }  // namespace

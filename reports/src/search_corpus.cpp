@@ -68,8 +68,13 @@ StoredName stored_name(const std::string& store, const std::string& rule, const 
   return {"search/" + name, name + ".jsonc"};
 }
 
+std::string stored_title(const std::string& store, const std::string& rule) {
+  return fmt::format("{} on {}", rule, store);
+}
+
 bool was_found_on(const scenarios::Script& script, const std::string& store) {
-  return script.id.starts_with("search/" + as_id(store) + "-");
+  // Ids leave open where the store's name ends.
+  return script.title.ends_with(stored_title(store, ""));
 }
 
 std::uint64_t least_capabilities(const scenarios::Case& which, std::uint64_t capabilities,

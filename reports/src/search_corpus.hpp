@@ -32,7 +32,9 @@ struct StoredName {
 };
 [[nodiscard]] StoredName stored_name(const std::string& store, const std::string& rule, const ScriptTree& script);
 
-/// By its name.
+[[nodiscard]] std::string stored_title(const std::string& store, const std::string& rule);
+
+/// By its title.
 [[nodiscard]] bool was_found_on(const scenarios::Script& script, const std::string& store);
 
 /// The fewest capabilities with which a correct store serves the case: one after the other is taken away as long as the

@@ -31,13 +31,6 @@ std::string out_of_reach(const scenarios::Mutant& mutant) {
   return {};
 }
 
-/// Whether the correct store that the mutant departs from is blamed by the same script: then it shows no fault.
-bool base_fails_too(const scenarios::Mutant& mutant, const Finding& finding, const scenarios::StoreRegistry& registry) {
-  const scenarios::Script script = scenarios::parse_script(finding.script, "search.jsonc", {});
-  const CaseResult run = run_case(script.cases.front(), std::string(mutant.base), registry, {});
-  return run.verdict.status == verify::Status::fail;
-}
-
 SearchedMutant search_mutant(const scenarios::Mutant& mutant, const scenarios::StoreRegistry& registry,
                              const SearchOptions& options) {
   SearchedMutant result;
@@ -62,12 +55,7 @@ SearchedMutant search_mutant(const scenarios::Mutant& mutant, const scenarios::S
   own.corpus.clear();
   result.search = search(registry, own);
   result.fate = result.search.finding ? SearchFate::found : SearchFate::not_found;
-  if (!result.search.finding) {
-    result.why = "no script that failed was generated";
-  } else if (base_fails_too(mutant, *result.search.finding, registry)) {
-    result.fate = SearchFate::not_found;
-    result.why = "the script blames the correct store as well: " + std::string(mutant.base);
-  }
+  if (!result.search.finding) result.why = "no script that failed was generated";
   return result;
 }
 

@@ -16,6 +16,7 @@ namespace {
 using Json = nlohmann::ordered_json;
 
 std::string shrink_line(const Finding& finding) {
+  if (finding.is_of_another_store) return "kept by an earlier search of another store, and this one fails it too";
   if (finding.was_replayed) return "kept by an earlier search, and it still fails";
   const std::string steps = counted(finding.steps_before, "step");
   if (!finding.not_shrunk.empty()) return fmt::format("{}, left as generated: {}", steps, finding.not_shrunk);
@@ -36,6 +37,7 @@ void write_finding(const Finding& finding, const Style& style, std::ostream& out
   if (!finding.was_replayed) out << fmt::format(" in the script with seed {:#x}", finding.script_seed);
   out << ": " << printable(shrink_line(finding)) << "\n";
   if (!finding.file.empty()) out << "  " << printable(finding.file.string()) << "\n";
+  if (!finding.not_kept.empty()) out << style.paint(Color::red, "not kept: ") << printable(finding.not_kept) << "\n";
   out << "\n";
   write_indented(finding.script, out);
 }
@@ -43,8 +45,10 @@ void write_finding(const Finding& finding, const Style& style, std::ostream& out
 Json finding_json(const Finding& finding) {
   return {{"rule", finding.rule},
           {"replayed", finding.was_replayed},
+          {"of_another_store", finding.is_of_another_store},
           {"script_seed", finding.was_replayed ? Json(nullptr) : Json(fmt::format("{:#x}", finding.script_seed))},
           {"file", finding.file.empty() ? Json(nullptr) : Json(finding.file.string())},
+          {"not_kept", finding.not_kept},
           {"steps_before", finding.steps_before},
           {"steps_after", finding.steps_after},
           {"candidates", finding.candidates},

@@ -2,6 +2,7 @@
 #include "kvwitness/reports/text.hpp"
 #include "kvwitness/trace/trace_file.hpp"
 #include "kvwitness/verify/model.hpp"
+#include "kvwitness/verify/pages_model.hpp"
 
 #include "event_filter.hpp"
 #include "style.hpp"
@@ -11,7 +12,9 @@
 #include <algorithm>
 #include <map>
 #include <ostream>
+#include <set>
 #include <tuple>
+#include <utility>
 #include <vector>
 
 namespace kvwitness::reports {
@@ -33,40 +36,73 @@ struct SlotCell {
   Position position = 0;
 };
 
-/// Slots that hold something, by slot; the slots are the store's own claims.
-std::vector<SlotCell> held_slots(const verify::LayerModel& layer) {
-  std::vector<SlotCell> cells;
-  for (Position p = layer.start(); p < layer.end(); ++p) {
-    const verify::ModelRow* row = layer.find(p);
-    if (row != nullptr && row->slot != trace::kNoSlot) cells.push_back({row->slot, p});
+/// Slots of rows, by position, where windows told what no append did.
+using ToldSlots = std::map<Position, Slot>;
+
+/// What a layer holds, and where.
+struct HeldSlots {
+  std::vector<SlotCell> cells;  ///< by slot; the slots are the store's own claims
+  std::uint32_t untold = 0;     ///< rows whose slots nobody told
+};
+
+HeldSlots held_slots(const verify::LayerModel& layer, const ToldSlots& told) {
+  HeldSlots held;
+  for (const Range range : {layer.sinks(), layer.held()}) {
+    for (Position p = range.from; p < range.to; ++p) {
+      const verify::ModelRow* row = layer.find(p);
+      const auto by_window = told.find(p);
+      Slot slot = row != nullptr ? row->slot : trace::kNoSlot;
+      if (slot == trace::kNoSlot && by_window != told.end()) slot = by_window->second;
+      if (slot != trace::kNoSlot)
+        held.cells.push_back({slot, p});
+      else
+        ++held.untold;
+    }
   }
-  std::ranges::stable_sort(cells, {}, &SlotCell::slot);
-  return cells;
+  std::ranges::stable_sort(held.cells, {}, &SlotCell::slot);
+  return held;
 }
+
+/// "[0, 2) [5, 9)"; the sinks only where they lie apart.
+std::string ranges_text(Range sinks, Range range) {
+  const std::string apart = sinks.empty() ? "" : fmt::format("[{}, {}) ", sinks.from, sinks.to);
+  return fmt::format("{}[{}, {})", apart, range.from, range.to);
+}
+
+/// What a window shows.
+struct Seen {
+  Range range;
+  Range sinks;
+  [[nodiscard]] bool contains(Position position) const noexcept {
+    return range.contains(position) || sinks.contains(position);
+  }
+};
 
 /// Draws one layer. Every cell is `width` characters: bracket or star, position, bracket.
 class SlotRow {
  public:
-  SlotRow(const verify::LayerModel& layer, std::uint32_t capacity, Range window, std::size_t columns)
-      : layer_(layer), capacity_(capacity), window_(window) {
-    const std::uint64_t widest = std::max<std::uint64_t>(layer.end(), capacity);
+  /// `slots`: how many there are.
+  SlotRow(const verify::LayerModel& layer, HeldSlots held, std::uint64_t slots, const Seen& window, std::size_t columns)
+      : layer_(layer), held_(std::move(held)), slots_(slots), window_(window) {
+    if (!held_.cells.empty()) slots_ = std::max<std::uint64_t>(slots_, std::uint64_t{held_.cells.back().slot} + 1);
+    const std::uint64_t widest = std::max<std::uint64_t>(layer.end(), slots_);
     width_ = std::to_string(widest).size() + 2;
     room_ = std::max<std::size_t>(8, columns > kIndent ? (columns - kIndent) / width_ : 8);
   }
 
   void write(const Style& style, std::ostream& out) const {
-    const std::vector<SlotCell> cells = held_slots(layer_);
-    const Slot first = first_shown(cells);
-    const Slot last = static_cast<Slot>(std::min<std::uint64_t>(capacity_, std::uint64_t{first} + room_));
+    const std::vector<SlotCell>& cells = held_.cells;
+    const std::uint64_t first = first_shown();
+    const std::uint64_t last = std::min<std::uint64_t>(slots_, first + room_);
     std::string slots = fmt::format("{:<{}}", "      slot", kIndent);
     std::string held = fmt::format("{:<{}}", "      holds", kIndent);
     std::string marks(kIndent, ' ');
     auto cell = std::ranges::lower_bound(cells, first, {}, &SlotCell::slot);
-    for (Slot slot = first; slot < last; ++slot) {
+    for (std::uint64_t slot = first; slot < last; ++slot) {
       slots += fmt::format("{:>{}} ", slot, width_ - 1);
       std::string text(width_, ' ');
       bool oldest = false;
-      text[width_ - 2] = '.';
+      text[width_ - 2] = held_.untold != 0 ? '?' : '.';
       for (; cell != cells.end() && cell->slot == slot; ++cell) {
         text = cell_text(cell->position);
         oldest = cell->position == layer_.start();
@@ -74,9 +110,10 @@ class SlotRow {
       held += style.paint(text.find('*') != std::string::npos ? Color::bold : Color::plain, text);
       marks += fmt::format("{:>{}} ", oldest ? "^" : "", width_ - 1);
     }
-    const std::string more = first > 0 || last < capacity_ ? fmt::format(" of {}", capacity_) : "";
+    const std::string more = first > 0 || last < slots_ ? fmt::format(" of {}", slots_) : "";
     out << style.paint(Color::dim, trimmed(slots) + more) << "\n" << trimmed(held) << "\n";
     if (marks.find('^') != std::string::npos) out << trimmed(marks) << " oldest\n";
+    if (held_.untold != 0) out << "      " << counted(held_.untold, "row") << " in slots that were not told\n";
   }
 
  private:
@@ -85,12 +122,12 @@ class SlotRow {
   static std::string trimmed(const std::string& line) { return line.substr(0, line.find_last_not_of(' ') + 1); }
 
   /// The newest slot is always in the picture; so is slot 0 where all fit.
-  [[nodiscard]] Slot first_shown(const std::vector<SlotCell>& cells) const {
-    if (capacity_ <= room_ || cells.empty()) return 0;
-    const auto newest = std::ranges::max_element(cells, {}, &SlotCell::position);
+  [[nodiscard]] std::uint64_t first_shown() const {
+    if (slots_ <= room_ || held_.cells.empty()) return 0;
+    const auto newest = std::ranges::max_element(held_.cells, {}, &SlotCell::position);
     const std::uint64_t half = room_ / 2;
     const std::uint64_t start = newest->slot > half ? newest->slot - half : 0;
-    return static_cast<Slot>(std::min<std::uint64_t>(start, capacity_ - room_));
+    return std::min<std::uint64_t>(start, slots_ - room_);
   }
 
   [[nodiscard]] std::string cell_text(Position position) const {
@@ -106,8 +143,9 @@ class SlotRow {
   }
 
   const verify::LayerModel& layer_;
-  std::uint32_t capacity_;
-  Range window_;
+  HeldSlots held_;
+  std::uint64_t slots_;
+  Seen window_;
   std::size_t width_;
   std::size_t room_;
 };
@@ -125,17 +163,13 @@ class SlotView {
     model_.apply(event);
     const bool wanted = filter_.wants(event);
     if (event.type == trace::EventType::WindowOpened) {
-      const auto opened = trace::payload_of<trace::WindowOpened>(event);
-      windows_[place_of(event)] = {opened.from, opened.to};
+      const verify::ViewModel* view = model_.view(trace::payload_of<trace::WindowOpened>(event).view);
+      if (view != nullptr) windows_[place_of(event)] = {view->range, view->sinks};
     }
-    if (event.layer != trace::kNoLayer && event.sequence != trace::kNoSequence && wanted && changes_view(event)) {
-      touched_[place_of(event)] = true;
-    }
+    if (event.type == trace::EventType::WindowRun) note_slots(event);
+    if (event.type == trace::EventType::Restored) forget_slots(event);
+    if (wanted && changes_view(event)) touched_.insert(place_of(event));
     if (event.type == trace::EventType::StepBegin) step_ = trace::payload_of<trace::StepBegin>(event);
-    if (event.type == trace::EventType::Truncate || event.type == trace::EventType::Evict ||
-        event.type == trace::EventType::Clear) {
-      touch_all_layers(event);
-    }
     if (event.type == trace::EventType::StepEnd) end_of_step();
   }
 
@@ -150,19 +184,36 @@ class SlotView {
     return filter;
   }
 
-  static bool changes_view(const trace::Event& event) noexcept {
-    return event.type == trace::EventType::Append || event.type == trace::EventType::WindowOpened ||
-           event.type == trace::EventType::AttentionStep;
+  /// Every edit is followed by digests of what it left, layer by layer.
+  [[nodiscard]] bool changes_view(const trace::Event& event) const noexcept {
+    switch (event.type) {
+      case trace::EventType::Append:
+      case trace::EventType::WindowOpened:
+      case trace::EventType::AttentionStep: return true;
+      case trace::EventType::StateDigest: {
+        const verify::StoreModel* store = model_.store(event.store);
+        return trace::payload_of<trace::StateDigest>(event).reason == trace::DigestReason::after_edit &&
+               store != nullptr && store->call.called.operation != trace::Operation::poison;
+      }
+      default: return false;
+    }
   }
 
-  void touch_all_layers(const trace::Event& event) {
-    const verify::StoreModel* store = model_.store(event.store);
-    if (store == nullptr || (options_.filter.step && filter_.step() != *options_.filter.step)) return;
-    for (trace::LayerIndex layer = 0; layer < store->layers.size(); ++layer) {
-      if (options_.filter.layer && *options_.filter.layer != layer) continue;
-      if (options_.filter.sequence && *options_.filter.sequence != event.sequence) continue;
-      touched_[{event.store, event.sequence, layer}] = true;
+  /// After a restore only windows tell where rows lie.
+  void note_slots(const trace::Event& event) {
+    const auto run = trace::payload_of<trace::WindowRun>(event);
+    const verify::LayerModel* layer = model_.layer(event.store, event.sequence, event.layer);
+    if (layer == nullptr || run.slot == trace::kNoSlot) return;
+    for (std::uint32_t i = 0; i < run.count; ++i) {
+      const verify::ModelRow* row = layer->find(run.first + i);
+      if (row == nullptr) return;
+      if (row->slot == trace::kNoSlot) told_[place_of(event)][run.first + i] = run.slot + i;
     }
+  }
+  void forget_slots(const trace::Event& event) {
+    std::erase_if(told_, [&](const auto& one) {
+      return std::get<0>(one.first) == event.store && std::get<1>(one.first) == event.sequence;
+    });
   }
 
   void end_of_step() {
@@ -171,7 +222,7 @@ class SlotView {
            << printable(step_place(claims_, step_.step)) << "\n";
     }
     drew_ = drew_ || !touched_.empty();
-    for (const auto& [place, yes] : touched_) draw(place);
+    for (const Place& place : touched_) draw(place);
     touched_.clear();
     windows_.clear();
   }
@@ -181,12 +232,19 @@ class SlotView {
     const verify::StoreModel* created = model_.store(store);
     const verify::LayerModel* held = model_.layer(store, sequence, layer);
     if (created == nullptr || held == nullptr || layer >= created->layers.size()) return;
-    const Range window = windows_.contains(place) ? windows_[place] : Range{};
     out_ << "  " << printable(subject_text(claims_, {store, sequence, layer}))
-         << fmt::format(": T={} held [{}, {})", held->end(), held->start(), held->end());
-    if (!window.empty()) out_ << fmt::format(" window [{}, {})", window.from, window.to);
+         << fmt::format(": T={} held {}", held->end(), ranges_text(held->sinks(), held->held()));
+    if (model_.is_out(store, sequence)) {
+      out_ << ", swapped out\n";
+      return;
+    }
+    const Seen window = windows_.contains(place) ? windows_[place] : Seen{};
+    if (!window.range.empty()) out_ << " window " << ranges_text(window.sinks, window.range);
     out_ << "\n";
-    SlotRow(*held, created->layers[layer].capacity, window, options_.columns).write(style_, out_);
+    const verify::PagesModel* pages = model_.pages(store);
+    const std::uint64_t slots =
+        pages != nullptr ? std::uint64_t{pages->pool().pool_blocks} * pages->block() : created->layers[layer].capacity;
+    SlotRow(*held, held_slots(*held, told_[place]), slots, window, options_.columns).write(style_, out_);
   }
 
   const trace::Claims& claims_;
@@ -196,8 +254,9 @@ class SlotView {
   std::ostream& out_;
   verify::Model model_;
   trace::StepBegin step_{};
-  std::map<Place, Range> windows_;
-  std::map<Place, bool> touched_;
+  std::map<Place, Seen> windows_;
+  std::map<Place, ToldSlots> told_;
+  std::set<Place> touched_;
   bool drew_ = false;
 };
 
@@ -206,7 +265,7 @@ class SlotView {
 Inspected write_slots(const std::filesystem::path& trace, std::ostream& out, const InspectOptions& options) {
   trace::TraceReader reader(trace);
   SlotView view(reader.header().claims, options, out);
-  out << "[p] in the window   *p newest   . empty   ^ oldest\n";
+  out << "[p] in the window   *p newest   . nothing of this sequence   ? not told   ^ oldest\n";
   trace::Event event;
   while (out && reader.next(event)) view.take(event);
   if (!reader.end().complete) out << "incomplete: " << printable(reader.end().why) << "\n";

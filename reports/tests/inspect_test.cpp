@@ -39,7 +39,7 @@ std::vector<json> events_of(const std::filesystem::path& trace) {
 }
 
 // Slots by hand: position p lies in slot p mod 3.
-constexpr const char* kSlots = R"([p] in the window   *p newest   . empty   ^ oldest
+constexpr const char* kSlots = R"([p] in the window   *p newest   . nothing of this sequence   ? not told   ^ oldest
 step 0 token 0  test.jsonc:5:13 decode
   sut seq 0 layer 0: T=1 held [0, 1) window [0, 1)
       slot   0  1  2
@@ -74,6 +74,86 @@ BOOST_AUTO_TEST_SUITE(inspect)
 BOOST_AUTO_TEST_CASE(slots_show_what_lies_where) {
   const Scratch scratch;
   BOOST_TEST(told(reports::write_slots, run_and_save(kRingScript, "ring", scratch.path()).trace) == kSlots);
+}
+
+// 2 sinks, and a ring of 4 behind them: p lies in slot 2 + (p - 2) mod 4.
+BOOST_AUTO_TEST_CASE(sinks_are_in_the_picture) {
+  const Scratch scratch;
+  const std::string text = told(reports::write_slots, run_and_save(R"({
+    "version": 1, "id": "test/sinks", "model": {"layers": 1, "q_heads": 1, "kv_heads": 1, "head_dim": 2},
+    "stores": {"sut": {"kind": "@sut", "sinks": 2, "window": 3, "capacity": 6}},
+    "steps": [{"op": "decode", "count": 8}]
+  })",
+                                                                   "sink-ring", scratch.path())
+                                                          .trace);
+  const std::string last = R"(T=8 held [0, 2) [4, 8) window [0, 2) [5, 8)
+      slot   0  1  2  3  4  5
+      holds [0][1][6]*7] 4 [5]
+                         ^ oldest
+)";
+  BOOST_TEST(text.ends_with(last), text);
+}
+
+// Blocks of 2 rows in a pool of 4; a fork shares blocks 0 and 1, and its first token copies block 1 to block 2.
+BOOST_AUTO_TEST_CASE(slots_of_blocks_are_those_of_the_pool) {
+  const Scratch scratch;
+  const std::string text = told(reports::write_slots, run_and_save(R"({
+    "version": 1, "id": "test/blocks", "model": {"layers": 1, "q_heads": 1, "kv_heads": 1, "head_dim": 2},
+    "stores": {"sut": {"kind": "@sut", "capacity": 4, "sliding": false, "sequences": 2, "block": 2, "pool_blocks": 4,
+                       "host_blocks": 2}},
+    "steps": [
+      {"op": "append", "count": 3, "chunk": 3},
+      {"op": "fork", "to": 1},
+      {"op": "decode", "seq": 1, "ordinal": 3},
+      {"op": "swap-out", "seq": 0}
+    ]
+  })",
+                                                                   "paged", scratch.path())
+                                                          .trace);
+  for (const std::string part : {R"( fork
+  sut seq 1 layer 0: T=3 held [0, 3)
+      slot   0  1  2  3  4  5  6  7
+      holds  0  1 *2  .  .  .  .  .
+             ^ oldest
+)",
+                                 R"( decode
+  sut seq 1 layer 0: T=4 held [0, 4) window [0, 4)
+      slot   0  1  2  3  4  5  6  7
+      holds [0][1] .  . [2]*3] .  .
+             ^ oldest
+)",
+                                 R"( swap-out
+  sut seq 0 layer 0: T=3 held [0, 3), swapped out
+)"})
+    BOOST_TEST(text.find(part) != std::string::npos, part << "in\n" << text);
+}
+
+// A file says what is held, not where: the next window does.
+BOOST_AUTO_TEST_CASE(restored_rows_are_not_drawn_as_empty) {
+  const Scratch scratch;
+  const std::string text = told(reports::write_slots, run_and_save(R"({
+    "version": 1, "id": "test/restored", "model": {"layers": 1, "q_heads": 1, "kv_heads": 1, "head_dim": 2},
+    "stores": {"sut": {"kind": "@sut", "window": 3, "capacity": 3}},
+    "steps": [
+      {"op": "decode", "count": 4}, {"op": "save", "as": "file"}, {"op": "append"},
+      {"op": "restore", "from": "file"}, {"op": "decode", "ordinal": 4}
+    ]
+  })",
+                                                                   "ring", scratch.path())
+                                                          .trace);
+  for (const std::string part : {R"( restore
+  sut seq 0 layer 0: T=4 held [1, 4)
+      slot   0  1  2
+      holds  ?  ?  ?
+      3 rows in slots that were not told
+)",
+                                 R"( decode
+  sut seq 0 layer 0: T=5 held [2, 5) window [2, 5)
+      slot   0  1  2
+      holds [3]*4][2]
+                   ^ oldest
+)"})
+    BOOST_TEST(text.find(part) != std::string::npos, part << "in\n" << text);
 }
 
 BOOST_AUTO_TEST_CASE(slots_of_a_wide_store_show_the_newest) {

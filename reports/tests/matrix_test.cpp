@@ -86,6 +86,19 @@ BOOST_AUTO_TEST_CASE(a_mutant_survives_where_no_script_reaches_it) {
   BOOST_TEST(reports::exit_code(matrix) == 7);
 }
 
+/// The plain store of blocks that faults are put into allocates as it decodes: no kill, as it does so without a fault.
+BOOST_AUTO_TEST_CASE(what_blames_the_base_too_kills_nothing) {
+  const std::string script = R"({
+    "version": 1, "id": "test/decodes", "requires": ["paged"],
+    "model": {"layers": 1, "q_heads": 1, "kv_heads": 1, "head_dim": 2},
+    "stores": {"sut": {"kind": "@sut", "capacity": 8, "sliding": false, "block": 2}},
+    "steps": [{"op": "decode", "count": 6}]
+  })";
+  const reports::MutantMatrix matrix = run_one(script, "paged-swaps-in-elsewhere");
+  BOOST_TEST(reports::to_text(matrix.mutants.at(0).fate) == "survived");
+  BOOST_TEST(matrix.mutants.at(0).blamed_by.empty());
+}
+
 BOOST_AUTO_TEST_CASE(no_case_for_a_mutant_is_not_reached) {
   std::string script(reports::testing::kRingScript);
   script.replace(script.find("\"sliding\""), 9, "\"fork\"");

@@ -38,18 +38,25 @@ BOOST_AUTO_TEST_CASE(windowed_layers_take_their_window_and_the_slack) {
   request.model = core::model_config_from_json(kGemma, "gemma");
   request.context = 32768;
   request.slack = 127;
-  request.k_type = request.v_type = trace::DType::bf16;
   const reports::PlanReport ring = reports::make_plan(kind(registry, "ring"), request);
-  // A row is 1 head of 256 bf16, K and V: 1024 bytes. 22 of 26 layers have windows, 4 are full.
-  BOOST_TEST(ring.bytes_per_token == 26U * 1024);
-  BOOST_TEST(ring.plan.bytes == (22U * (512 + 127) + 4U * 32768) * 1024);
-  BOOST_TEST(ring.uniform_bytes == 26ULL * 32768 * 1024);
+  // A row is 1 head of 256 f32, K and V: 2048 bytes. 22 of 26 layers have windows, 4 are full.
+  BOOST_TEST(ring.bytes_per_token == 26U * 2048);
+  BOOST_TEST(ring.bytes_per_token_later == 4U * 2048);
+  BOOST_TEST(ring.plan.bytes == (22U * (512 + 127) + 4U * 32768) * 2048);
+  BOOST_TEST(ring.uniform_bytes == 26ULL * 32768 * 2048);
   BOOST_TEST(ring.layers[5].capacity == 32768U);
   BOOST_TEST(ring.layers[4].capacity == 639U);
   // Stores that do not slide hold the whole context.
-  BOOST_TEST(reports::make_plan(kind(registry, "flat"), request).plan.bytes == ring.uniform_bytes);
+  const reports::PlanReport flat = reports::make_plan(kind(registry, "flat"), request);
+  BOOST_TEST(flat.plan.bytes == ring.uniform_bytes);
+  BOOST_TEST(flat.bytes_per_token_later == 26U * 2048);
+  // In blocks no layer lets go of rows that a full one keeps.
+  BOOST_TEST(reports::make_plan(kind(registry, "paged"), request).bytes_per_token_later == 26U * 2048);
+  request.model.layers.assign(26, core::ModelLayer{{512, true}, false, {}});
+  BOOST_TEST(reports::make_plan(kind(registry, "paged"), request).bytes_per_token_later == 0U);
+  request.model = core::model_config_from_json(kGemma, "gemma");
   request.context = 600;
-  BOOST_TEST(reports::make_plan(kind(registry, "ring"), request).plan.bytes == 26ULL * 600 * 1024);
+  BOOST_TEST(reports::make_plan(kind(registry, "ring"), request).plan.bytes == 26ULL * 600 * 2048);
   request.context = 512;
   for (const core::LayerGeometry& layer : reports::make_plan(kind(registry, "ring"), request).layers)
     BOOST_TEST(!layer.window.limited);
@@ -70,6 +77,29 @@ BOOST_AUTO_TEST_CASE(sequences_share_the_rows_of_a_pool) {
   const Finished refused = plan_runs("--layers 2 --heads 2 --head-dim 8 --context 64 --kind ring --block 16");
   BOOST_TEST(refused.code == 2);
   BOOST_TEST(refused.output.find("the kind ring has no blocks") != std::string::npos);
+}
+
+// What no store of the kind is built from is not planned either.
+BOOST_AUTO_TEST_CASE(formats_that_a_kind_refuses_are_not_planned) {
+  const scenarios::StoreRegistry registry = scenarios::product_stores();
+  reports::PlanRequest request;
+  request.model =
+      core::model_config_from_json(R"({"num_attention_heads": 1, "head_dim": 64, "num_hidden_layers": 2})", "c");
+  request.context = 10;
+  for (const scenarios::StoreKind& one : registry.all()) {
+    request.k_type = request.v_type = trace::DType::f32;
+    BOOST_CHECK_NO_THROW(static_cast<void>(reports::make_plan(one, request)));
+    for (const trace::DType type : {trace::DType::bf16, trace::DType::q8_0}) {
+      request.v_type = type;
+      const bool takes = one.name == "quantised";
+      BOOST_TEST_CONTEXT(one.name) {
+        if (takes)
+          BOOST_CHECK_NO_THROW(static_cast<void>(reports::make_plan(one, request)));
+        else
+          BOOST_CHECK_THROW(static_cast<void>(reports::make_plan(one, request)), trace::Error);
+      }
+    }
+  }
 }
 
 BOOST_AUTO_TEST_CASE(layers_that_read_others_take_nothing) {
@@ -114,7 +144,10 @@ BOOST_AUTO_TEST_CASE(the_command_prints_both_forms) {
   BOOST_TEST_REQUIRE(json.code == 0, json.output);
   const nlohmann::json told = nlohmann::json::parse(json.output);
   BOOST_TEST(told["context"] == 32768);
+  BOOST_TEST(told["kind"] == "quantised");
   BOOST_TEST(told["k_type"] == "bf16");
+  BOOST_TEST(told["bytes_per_token"] == 26 * 1024);
+  BOOST_TEST(told["bytes_per_token_later"] == 4 * 1024);
   BOOST_TEST(told["bytes"] == 148613120);
   BOOST_TEST(told["layers"][5]["window"].is_null());
   BOOST_TEST(told["layers"][0]["bytes"]["k"] == 639 * 512);
@@ -122,6 +155,10 @@ BOOST_AUTO_TEST_CASE(the_command_prints_both_forms) {
   BOOST_TEST(text.code == 0);
   BOOST_TEST(text.output.find("1.00 GiB") != std::string::npos, text.output);
   BOOST_TEST(text.output.find("100.0%") != std::string::npos);
+  // No window: it grows by the same for ever.
+  BOOST_TEST(text.output.find("bytes per token  131,072\n") != std::string::npos, text.output);
+  const Finished help = plan_runs("--help");
+  BOOST_TEST(help.output.find("{bf16,f16,f32,q4-0,q8-0}") != std::string::npos, help.output);
 }
 
 BOOST_AUTO_TEST_CASE(what_cannot_be_planned_ends_in_2) {
@@ -130,8 +167,10 @@ BOOST_AUTO_TEST_CASE(what_cannot_be_planned_ends_in_2) {
   const std::string torn = scratch.write("torn.json", "{\"num_hidden").string();
   for (const std::string& arguments :
        {std::string("--layers 2 --heads 2"), std::string("--config /no/such/file"), "--config " + torn,
-        "--config " + scratch.path().string(), "--config " + config + " --layers 2",
-        "--config " + config + " --kind ringg", "--config " + config + " --dtype f8",
+        "--config " + scratch.path().string(), "--config " + scratch.write("empty", "").string(),
+        std::string("--config /dev/zero"), "--config " + config + " --layers 2", "--config " + config + " --kind ringg",
+        "--config " + config + " --kind ''", "--config " + config + " --kind ring",
+        "--config " + config + " --dtype f8", "--config " + config + " --dtype 4",
         "--config " + config + " --context 0", std::string("--layers 2 --heads 2 --head-dim 8"),
         std::string("--layers 2 --heads 1 --head-dim 33 --context 8 --dtype q8-0"),
         std::string("--layers 2 --heads 3 --q-heads 4 --head-dim 8 --context 8"),

@@ -46,11 +46,30 @@ BOOST_AUTO_TEST_CASE(exit_codes_of_run) {
 }
 
 BOOST_AUTO_TEST_CASE(usage_errors_end_in_2) {
-  for (const std::string arguments :
-       {"", "nonsense", "run --nonsense", "run --seed x", "run --seed ''", "run --filter ''", "run --trace-dir ''",
-        "run --param x", "run --report x", "run --report html=-", "run --report json=- --report text=-",
-        "run --store rong", "run --trace-format xml", "convert x --to y -o z", "check", "explain nonsense",
-        "inspect x --slots --events", "run /no/such/path", "mutants --report junit=-"}) {
+  for (const std::string arguments : {"",
+                                      "nonsense",
+                                      "run --nonsense",
+                                      "run --seed x",
+                                      "run --seed ''",
+                                      "run --filter ''",
+                                      "run --trace-dir ''",
+                                      "run --param x",
+                                      "run --report x",
+                                      "run --report html=-",
+                                      "run --report json=- --report text=-",
+                                      "run --store rong",
+                                      "run --trace-format xml",
+                                      "convert x --to y -o z",
+                                      "check",
+                                      "explain nonsense",
+                                      "inspect x --slots --events",
+                                      "run /no/such/path",
+                                      "mutants --report junit=-",
+                                      "mutants --mutant ''",
+                                      "list --stores --filter ring",
+                                      "list --rules --tag ci",
+                                      "list --cases --seed 1",
+                                      "list --cases a b"}) {
     const Finished finished = kvwitness_runs(arguments);
     BOOST_TEST(finished.code == 2, arguments << ": " << finished.code << " " << finished.output);
     BOOST_TEST(!finished.output.empty(), arguments);
@@ -58,7 +77,8 @@ BOOST_AUTO_TEST_CASE(usage_errors_end_in_2) {
 }
 
 BOOST_AUTO_TEST_CASE(help_teaches_with_examples) {
-  for (const std::string command : {"run", "list", "check", "inspect", "convert", "explain", "mutants", "plan"}) {
+  for (const std::string command :
+       {"run", "list", "check", "inspect", "convert", "explain", "mutants", "plan", "search"}) {
     const Finished finished = kvwitness_runs(command + " --help");
     BOOST_TEST(finished.code == 0);
     BOOST_TEST(says(finished, "Examples:\n  kvwitness " + command), command);
@@ -125,6 +145,40 @@ BOOST_AUTO_TEST_CASE(an_empty_answer_ends_in_4) {
     BOOST_TEST(kvwitness_runs(inspect + form + "--layer 0").code == 0, form);
     BOOST_TEST(kvwitness_runs(inspect + form + "--layer 9").code == 4, form);
   }
+}
+
+/// Nothing was run for one of three reasons, and the message names it.
+BOOST_AUTO_TEST_CASE(an_empty_run_says_why) {
+  const Scratch scratch;
+  std::string script(kRingScript);
+  script.replace(script.find("\"requires\""), 10, "\"tags\": [\"slow\"], \"requires\"");
+  const std::string file = scratch.write("ring.jsonc", script).string();
+  const std::string directory = scratch.path().string();
+  for (const std::string command : {"run ", "list "}) {
+    const Finished slow = kvwitness_runs(command + directory);
+    BOOST_TEST(slow.code == 4);
+    BOOST_TEST(says(slow, "1 case matches and is tagged slow; --with-slow"), slow.output);
+    const Finished none = kvwitness_runs(command + directory + " --filter nothing");
+    BOOST_TEST(none.code == 4);
+    BOOST_TEST(says(none, "no case matches"), none.output);
+  }
+  BOOST_TEST(kvwitness_runs("run " + directory + " --with-slow --store ring").code == 0);
+  const Finished lacking = kvwitness_runs("run " + file + " --store flat");
+  BOOST_TEST(says(lacking, "no store has what the cases require, needs ring, sliding"), lacking.output);
+}
+
+/// Opening a report empties its file, whichever command writes it.
+BOOST_AUTO_TEST_CASE(no_report_overwrites_a_script) {
+  const Scratch scratch;
+  const std::string script = scratch.write("ring.jsonc", std::string(kRingScript)).string();
+  const std::string report = (scratch.path() / "r.json").string();
+  for (const std::string command :
+       {"run " + script, "mutants --mutant canary " + script, std::string("search --store ring --scripts 1")}) {
+    BOOST_TEST(kvwitness_runs(command + " --report json=" + script).code == 2, command);
+    BOOST_TEST(kvwitness_runs(command + " --report json=" + report + " --report text=" + report).code == 2, command);
+    BOOST_TEST(kvwitness_runs(command + " --report json=" + scratch.path().string()).code == 2, command);
+  }
+  BOOST_TEST(reports::testing::read_text(script) == kRingScript);
 }
 
 BOOST_AUTO_TEST_CASE(a_mistyped_command_is_told_with_the_nearest) {

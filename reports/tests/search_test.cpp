@@ -126,6 +126,53 @@ BOOST_AUTO_TEST_CASE(what_was_kept_is_replayed_first) {
   BOOST_TEST(!mended.finding);
 }
 
+BOOST_AUTO_TEST_CASE(a_replay_says_whose_script_it_is) {
+  const Scratch scratch;
+  reports::SearchOptions options = options_for("mutant:ring-physical-order");
+  options.corpus = scratch.path();
+  static_cast<void>(found_in(options));
+  const auto told = [&](const scenarios::StoreRegistry& registry, const std::string& store) {
+    options.store = store;
+    std::ostringstream text;
+    reports::write_search_text(reports::search(registry, options), text, false);
+    return text.str();
+  };
+  const std::string own = told(all_stores(), "mutant:ring-physical-order");
+  BOOST_TEST(own.find("kept by an earlier search, and it still fails") != std::string::npos, own);
+  // The name of one store may be the beginning of another's.
+  scenarios::StoreRegistry registry = all_stores();
+  scenarios::StoreKind other = *registry.find("mutant:ring-physical-order");
+  other.name = "mutant:ring";
+  registry.add(other);
+  const std::string others = told(registry, other.name);
+  BOOST_TEST(others.find("of another store, and this one fails it too") != std::string::npos, others);
+}
+
+BOOST_AUTO_TEST_CASE(what_cannot_be_kept_is_told_all_the_same) {
+  reports::SearchOptions options = options_for("mutant:ring-physical-order");
+  options.corpus = "/proc/no-directory-can-be-made-here";
+  const reports::Finding finding = found_in(options);
+  BOOST_TEST(finding.file.empty());
+  BOOST_TEST(finding.not_kept.find("cannot be created") != std::string::npos, finding.not_kept);
+  BOOST_TEST(finding.steps_after <= 12U, finding.script);
+  BOOST_TEST((finding.result.verdict.status == verify::Status::fail));
+  const Scratch scratch;
+  options.corpus = scratch.write("file", "no directory");
+  BOOST_CHECK_THROW(static_cast<void>(reports::search(all_stores(), options)), trace::Error);
+}
+
+/// Plain stores that faults are put into may cost more than the product's; that is no fault of the mutant's.
+BOOST_AUTO_TEST_CASE(what_blames_the_base_of_a_mutant_as_well_is_no_finding) {
+  for (const std::string name : {"paged-writes-shared", "paged-keeps-entry", "paged-frees-twice"}) {
+    reports::SearchOptions options = options_for("mutant:" + name, 400);
+    const reports::Finding finding = found_in(options);
+    BOOST_TEST(finding.rule != "zero-alloc-per-token", name << ":\n" << finding.script);
+    options.rule = "zero-alloc-per-token";
+    options.scripts_max = 20;
+    BOOST_TEST(!reports::search(all_stores(), options).finding, name);
+  }
+}
+
 /// A script that expects a ring's refusals says nothing about a store that does not slide.
 BOOST_AUTO_TEST_CASE(what_a_store_is_not_granted_is_not_replayed_on_it) {
   const Scratch scratch;

@@ -2,6 +2,7 @@
 
 #include "commands.hpp"
 #include "output.hpp"
+#include "reports_option.hpp"
 #include "selection_options.hpp"
 #include "table_outputs.hpp"
 
@@ -28,7 +29,7 @@ Examples:
   kvwitness explain ring-wrap-index                  what a class of faults is about)";
 
 int run_matrix(const MutantOptions& options) {
-  Outputs outputs = open_outputs(options.reports, "mutants");
+  Outputs outputs = open_outputs(options.reports, "mutants", options.selection.paths);
   reports::MatrixOptions matrix_options;
   matrix_options.suite = suite_options(options.selection);
   matrix_options.suite.progress = progress_line();
@@ -51,7 +52,7 @@ void add_mutants(CLI::App& app, int& exit_code) {
   CLI::App& command =
       *app.add_subcommand("mutants", "Judge the judge: run seeded faults, print the matrix rule x mutant");
   add_selection_options(command, options->selection);
-  command.add_option("--mutant", options->mutants, "Only mutants whose name this glob matches");
+  command.add_option("--mutant", options->mutants, "Only mutants whose name this glob matches")->check(not_empty());
   add_table_option(command, options->reports);
   command.footer(kFooter);
   command.callback([options, &exit_code] { exit_code = run_matrix(*options); });

@@ -6,26 +6,29 @@
 
 #include "commands.hpp"
 #include "output.hpp"
+#include "reports_option.hpp"
 
 #include <fmt/format.h>
 
 #include <unistd.h>
 
+#include <algorithm>
+#include <array>
 #include <filesystem>
 #include <fstream>
-#include <iterator>
-#include <map>
 #include <memory>
+#include <set>
+#include <utility>
 
 namespace kvwitness::cli {
 namespace {
 
 struct PlanOptions {
   std::string config;
-  std::string kind = "ring";
+  std::string kind;
   std::string format = "text";
-  trace::DType k_type = trace::DType::none;
-  trace::DType v_type = trace::DType::none;
+  std::string k_type;
+  std::string v_type;
   std::uint32_t layers = 0;
   std::uint32_t q_heads = 0;
   std::uint32_t kv_heads = 0;
@@ -43,23 +46,49 @@ struct PlanOptions {
 
 constexpr const char* kFooter =
     R"(A model's config.json is that of Hugging Face; its windows, layer types, shared layers and format are read.
-Without it, --layers, --heads and --head-dim are the geometry.
+Without it, --layers, --heads and --head-dim are the geometry. Only the kind quantised keeps rows that are not f32.
 
 Examples:
-  kvwitness plan --config config.json --context 131072 --kind ring          windows as rings, against a uniform cache
+  kvwitness plan --config config.json --context 131072                      windows as rings, against a uniform cache
+  kvwitness plan --config config.json --kind flat --dtype f32               every layer holds the whole context
   kvwitness plan --config config.json --dtype q8-0 --format json            for programs
   kvwitness plan --layers 32 --heads 8 --head-dim 128 --context 8192 --dtype f16
   kvwitness plan --layers 26 --heads 1 --head-dim 256 --window 512 --full-every 6 --context 32768
   kvwitness plan --layers 32 --heads 8 --head-dim 128 --context 8192 --kind paged --block 16 --pool-blocks 4096)";
 
+/// Far above any config.json; a device that never ends is not read to its end.
+constexpr std::size_t kConfigBytesMax = std::size_t{16} << 20U;
+
 std::string text_of_file(const std::string& name) {
-  std::ifstream in(name, std::ios::binary);
-  if (!in || std::filesystem::is_directory(name)) {
+  const auto fail = [&](const char* what) {
     trace::Location where;
     where.file = name;
-    throw trace::Error(std::move(where), "cannot be read");
-  }
-  return {std::istreambuf_iterator<char>(in), {}};
+    throw trace::Error(std::move(where), what);
+  };
+  std::ifstream in(name, std::ios::binary);
+  if (!in || std::filesystem::is_directory(name)) fail("cannot be read");
+  std::string text(kConfigBytesMax + 1, '\0');
+  in.read(text.data(), static_cast<std::streamsize>(text.size()));
+  text.resize(static_cast<std::size_t>(in.gcount()));
+  if (in.bad()) fail("cannot be read");
+  if (text.size() > kConfigBytesMax) fail("is too long to be a config.json");
+  return text;
+}
+
+constexpr std::array kFormats = {std::pair{"f32", trace::DType::f32}, std::pair{"f16", trace::DType::f16},
+                                 std::pair{"bf16", trace::DType::bf16}, std::pair{"q8-0", trace::DType::q8_0},
+                                 std::pair{"q4-0", trace::DType::q4_0}};
+
+std::set<std::string> format_names() {
+  std::set<std::string> names;
+  for (const auto& [name, type] : kFormats) names.insert(name);
+  return names;
+}
+
+/// `otherwise` where none was given.
+trace::DType format_named(const std::string& name, trace::DType otherwise) {
+  const auto found = std::ranges::find_if(kFormats, [&](const auto& one) { return name == one.first; });
+  return found != kFormats.end() ? found->second : otherwise;
 }
 
 std::uint32_t required(std::uint32_t value, const char* option) {
@@ -89,8 +118,8 @@ reports::PlanRequest request_of(const PlanOptions& options) {
   request.slack = options.slack;
   request.sequences = options.sequences;
   const trace::DType native = request.model.type == trace::DType::none ? trace::DType::f32 : request.model.type;
-  request.k_type = options.k_type == trace::DType::none ? native : options.k_type;
-  request.v_type = options.v_type == trace::DType::none ? request.k_type : options.v_type;
+  request.k_type = format_named(options.k_type, native);
+  request.v_type = format_named(options.v_type, request.k_type);
   request.rope = options.rope;
   request.block = options.block;
   request.pool_blocks = options.pool_blocks;
@@ -109,7 +138,10 @@ const scenarios::StoreKind& kind_of(const scenarios::StoreRegistry& registry, co
 
 void plan(const PlanOptions& options) {
   const scenarios::StoreRegistry registry = scenarios::product_stores();
-  const reports::PlanReport report = reports::make_plan(kind_of(registry, options.kind), request_of(options));
+  const reports::PlanRequest request = request_of(options);
+  const bool is_f32 = request.k_type == trace::DType::f32 && request.v_type == trace::DType::f32;
+  const std::string kind = !options.kind.empty() ? options.kind : is_f32 ? "ring" : "quantised";
+  const reports::PlanReport report = reports::make_plan(kind_of(registry, kind), request);
   Output output("-");
   if (options.format == "json")
     reports::write_plan_json(report, output.stream());
@@ -151,18 +183,16 @@ void add_plan(CLI::App& app, int& exit_code) {
   const auto options = std::make_shared<PlanOptions>();
   CLI::App& command = *app.add_subcommand("plan", "Predict what a cache takes: by layer, side and token");
   add_geometry_options(command, *options);
-  const std::map<std::string, trace::DType> types{{"f32", trace::DType::f32},
-                                                  {"f16", trace::DType::f16},
-                                                  {"bf16", trace::DType::bf16},
-                                                  {"q8-0", trace::DType::q8_0},
-                                                  {"q4-0", trace::DType::q4_0}};
-  const CLI::CheckedTransformer is_type(types);
+  const CLI::IsMember is_format(format_names());
   command.add_option("--context", options->context, "Positions of a sequence (default: the model's)")
       ->check(CLI::Range(1U, trace::kNoPosition - 1));
-  command.add_option("--kind", options->kind, "Kind of store: a name that `kvwitness list --stores` shows")
-      ->capture_default_str();
-  command.add_option("--dtype", options->k_type, "Format of rows (default: the model's, else f32)")->transform(is_type);
-  command.add_option("--v-dtype", options->v_type, "Format of value rows, where it is another one")->transform(is_type);
+  command
+      .add_option("--kind", options->kind,
+                  "Kind of store, as `kvwitness list --stores` names it (default: ring; of formats other than f32, "
+                  "quantised, which is a ring too)")
+      ->check(not_empty());
+  command.add_option("--dtype", options->k_type, "Format of rows (default: the model's, else f32)")->check(is_format);
+  command.add_option("--v-dtype", options->v_type, "Format of value rows, where it is another one")->check(is_format);
   command.add_option("--slack", options->slack, "Rows beyond the window: of the longest append, less one");
   command.add_option("--sequences", options->sequences, "Sequences")->check(CLI::PositiveNumber)->capture_default_str();
   add_block_options(command, *options);

@@ -6,7 +6,6 @@
 #include "kvwitness/trace/error.hpp"
 
 #include <filesystem>
-#include <set>
 #include <system_error>
 
 #include <unistd.h>
@@ -23,37 +22,31 @@ CLI::Validator not_empty() {
   return CLI::Validator([](std::string& text) { return text.empty() ? "must not be empty" : ""; }, "");
 }
 
-namespace {
-
-/// Opening a report empties its file: what the command reads, and scripts of any kind, are refused before that.
-void refuse_inputs(const std::filesystem::path& file, const std::vector<std::string>& inputs) {
+void ReportFiles::claim(const std::string& name) {
+  if (name == "-") {
+    if (standard_taken_) throw trace::Error("only one report can go to standard output");
+    standard_taken_ = true;
+    return;
+  }
+  const std::filesystem::path file = name;
   std::error_code differs;
-  for (const std::string& input : inputs) {
+  for (const std::string& input : inputs_) {
     if (std::filesystem::equivalent(file, input, differs) && !std::filesystem::is_directory(file))
-      throw trace::Error(file.string() + " is read by this command; a report would overwrite it");
+      throw trace::Error(name + " is read by this command; a report would overwrite it");
   }
   if (file.extension() == ".jsonc" && std::filesystem::exists(file))
-    throw trace::Error(file.string() + " is a script; no report overwrites one");
+    throw trace::Error(name + " is a script; no report overwrites one");
+  if (!files_.insert(name).second) throw trace::Error("two reports go to " + name);
 }
 
-}  // namespace
-
-Reports::Reports(const std::vector<std::string>& wanted, const std::vector<std::string>& inputs) {
-  std::set<std::string> files;
+Reports::Reports(const std::vector<std::string>& wanted, const std::vector<std::string>& inputs) : files_(inputs) {
   for (const std::string& one : wanted) {
     const auto [format, file] = name_and_value(one, "--report");
     if (format != "text" && format != "json" && format != "junit" && format != "perfetto") {
       throw trace::Error("unknown report format '" + format + "'; there are text, json, junit and perfetto");
     }
-    if (file != "-") {
-      refuse_inputs(file, inputs);
-      if (!files.insert(file).second) throw trace::Error("two reports go to " + file);
-    }
+    files_.claim(file);
     auto output = std::make_unique<Output>(file);
-    if (output->is_standard()) {
-      if (standard_taken_) throw trace::Error("only one report can go to standard output");
-      standard_taken_ = true;
-    }
     if (format == "perfetto") {
       auto writer = std::make_unique<reports::PerfettoWriter>(output->stream());
       timelines_.push_back({std::move(output), std::move(writer)});
@@ -82,7 +75,7 @@ void Reports::finish(const reports::SuiteResult& result,
     if (report.format == "junit") reports::write_junit(result, out);
     report.output->close();
   }
-  if (standard_taken_) return;
+  if (files_.standard_is_taken()) return;
   Output standard("-");
   fallback(result, standard.stream(), reports::want_color(STDOUT_FILENO));
   standard.close();

@@ -10,17 +10,33 @@
 
 #include <functional>
 #include <memory>
+#include <set>
 #include <string>
+#include <utility>
 #include <vector>
 
 namespace kvwitness::cli {
+
+/// Where reports may go. Opening a report empties its file, so each name is claimed before that.
+class ReportFiles {
+ public:
+  /// `inputs`: what the command reads.
+  explicit ReportFiles(std::vector<std::string> inputs) : inputs_(std::move(inputs)) {}
+  /// Throws trace::Error for an input, for a script of any kind, and for a place that another report goes to.
+  void claim(const std::string& name);
+  [[nodiscard]] bool standard_is_taken() const noexcept { return standard_taken_; }
+
+ private:
+  std::vector<std::string> inputs_;
+  std::set<std::string> files_;
+  bool standard_taken_ = false;
+};
 
 /// The reports that were asked for, with their files open. Standard output gets `fallback` unless a report goes there.
 class Reports {
  public:
   /// `wanted`: "text=FILE", "json=FILE", "junit=FILE", "perfetto=FILE"; "-" is standard output. Throws trace::Error for
-  /// an unknown format, a file that cannot be written, two reports to one place, and a file that the command reads
-  /// (`inputs`), which opening would empty; scripts are never overwritten.
+  /// an unknown format, a file that cannot be written, and what ReportFiles refuses.
   Reports(const std::vector<std::string>& wanted, const std::vector<std::string>& inputs);
 
   [[nodiscard]] bool needs_traces() const noexcept { return !timelines_.empty(); }
@@ -40,9 +56,9 @@ class Reports {
     std::unique_ptr<reports::PerfettoWriter> writer;
   };
 
+  ReportFiles files_;
   std::vector<Report> reports_;
   std::vector<Timeline> timelines_;
-  bool standard_taken_ = false;
 };
 
 void add_report_option(CLI::App& command, std::vector<std::string>& wanted);

@@ -82,7 +82,10 @@ int run(const RunOptions& options) {
   for (const std::string& line : result.stale_goldens) std::cerr << "kvwitness: stale golden: " << line << '\n';
   const int code = reports::exit_code(result);
   if (code == static_cast<int>(reports::ExitCode::nothing_selected)) {
-    std::cerr << "kvwitness: nothing was run: no case matches, or no store meets the requirements\n";
+    std::cerr << "kvwitness: nothing was run: "
+              << (result.cases.empty() ? why_none_is_selected(options.selection)
+                                       : "no store has what the cases require, " + result.cases.front().skipped_because)
+              << "\n";
   }
   return code;
 }

@@ -69,7 +69,7 @@ int run_search(const SearchCommand& command) {
   if (command.mutants == !command.store.empty()) throw trace::Error("search takes --store NAME, or --mutants");
   if (!command.mutants && !command.mutant.empty()) throw trace::Error("--mutant goes with --mutants");
   const reports::SearchOptions options = search_options(command);
-  Outputs outputs = open_outputs(command.reports, "search");
+  Outputs outputs = open_outputs(command.reports, "search", {});
   if (!reports::canary_is_blamed()) {
     std::cerr << "kvwitness: internal error: a store that is known to be wrong was not blamed; no verdict of this run "
                  "can be trusted\n";

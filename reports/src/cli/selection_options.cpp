@@ -51,6 +51,17 @@ reports::SuiteOptions suite_options(const SelectionOptions& options) {
   return suite;
 }
 
+std::string why_none_is_selected(const SelectionOptions& options) {
+  reports::SuiteOptions suite = suite_options(options);
+  suite.with_slow = true;
+  std::size_t slow = 0;
+  for (const reports::SelectedScript& one : reports::load_scripts(selected_paths(options), suite))
+    slow += one.cases.size();
+  if (slow == 0) return "no case matches";
+  return std::to_string(slow) + (slow == 1 ? " case matches and is" : " cases match and are") +
+         " tagged slow; --with-slow selects such cases too, and so does naming the script's file";
+}
+
 std::vector<std::filesystem::path> selected_paths(const SelectionOptions& options) {
   if (!options.paths.empty()) return {options.paths.begin(), options.paths.end()};
   const std::filesystem::path library = reports::default_library();

@@ -28,4 +28,7 @@ void add_selection_options(CLI::App& command, SelectionOptions& options);
 /// The paths given, or the library that ships with the program. Throws trace::Error where there is none.
 [[nodiscard]] std::vector<std::filesystem::path> selected_paths(const SelectionOptions& options);
 
+/// Why none of the cases is selected, one line: nothing matches, or what does is tagged slow. Throws as loading does.
+[[nodiscard]] std::string why_none_is_selected(const SelectionOptions& options);
+
 }  // namespace kvwitness::cli

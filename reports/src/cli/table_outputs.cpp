@@ -9,18 +9,18 @@
 
 namespace kvwitness::cli {
 
-Outputs open_outputs(const std::vector<std::string>& wanted, const std::string& command) {
+Outputs open_outputs(const std::vector<std::string>& wanted, const std::string& command,
+                     const std::vector<std::string>& inputs) {
   Outputs outputs;
-  bool standard = false;
+  ReportFiles files(inputs);
   for (const std::string& one : wanted) {
     const auto [format, file] = name_and_value(one, "--report");
     if (format != "text" && format != "json")
       throw trace::Error("unknown report format '" + format + "' of " + command + "; there are text and json");
-    if (file == "-" && standard) throw trace::Error("only one report can go to standard output");
-    standard = standard || file == "-";
+    files.claim(file);
     outputs.emplace_back(format, std::make_unique<Output>(file));
   }
-  if (!standard) outputs.emplace_back("text", std::make_unique<Output>("-"));
+  if (!files.standard_is_taken()) outputs.emplace_back("text", std::make_unique<Output>("-"));
   return outputs;
 }
 

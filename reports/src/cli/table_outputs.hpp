@@ -15,9 +15,11 @@ namespace kvwitness::cli {
 /// Format and where it goes, open.
 using Outputs = std::vector<std::pair<std::string, std::unique_ptr<Output>>>;
 
-/// What was asked for, and the text on standard output unless a report goes there. `command` is named in errors. Throws
-/// trace::Error for an unknown format, a file that cannot be opened, and two reports on standard output.
-[[nodiscard]] Outputs open_outputs(const std::vector<std::string>& wanted, const std::string& command);
+/// What was asked for, and the text on standard output unless a report goes there. `command` is named in errors,
+/// `inputs` is what it reads. Throws trace::Error for an unknown format, a file that cannot be opened, and what
+/// ReportFiles refuses.
+[[nodiscard]] Outputs open_outputs(const std::vector<std::string>& wanted, const std::string& command,
+                                   const std::vector<std::string>& inputs);
 
 void add_table_option(CLI::App& command, std::vector<std::string>& wanted);
 

@@ -43,8 +43,10 @@ struct Inspected {
 Inspected write_summary(const std::filesystem::path& trace, std::ostream& out, const InspectOptions& options);
 /// One event a line, with its fields by name.
 Inspected write_events(const std::filesystem::path& trace, std::ostream& out, const InspectOptions& options);
-/// After each step a row per layer: each slot with the position that it holds, `[ ]` around those of the last window,
-/// `*` before the newest, `^` under the oldest, so that the order around the wrap shows.
+/// After each step a row per layer: each slot with the position of the sequence that it holds, `[ ]` around those of
+/// the last window, `*` before the newest, `^` under the oldest that is no sink, so that the order around the wrap
+/// shows. Slots of a store with blocks are those of its whole pool. After a restore a row's slot is not told until a
+/// window tells it; while there are such rows, `?` stands for slots of which nothing is known.
 Inspected write_slots(const std::filesystem::path& trace, std::ostream& out, const InspectOptions& options);
 
 }  // namespace kvwitness::reports

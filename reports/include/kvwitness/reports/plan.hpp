@@ -39,12 +39,14 @@ struct PlanReport {
   core::StorePlan plan;                      ///< its layers count in `layers`
   /// Every layer of the model, donors' readers too, with rows for the whole context.
   std::uint64_t uniform_bytes = 0;
-  /// Bytes that one more token adds while no window is full. What the host has room for is no part of it.
+  /// Bytes that one more token of a sequence takes at first. What the host has room for is no part of it.
   std::uint64_t bytes_per_token = 0;
+  /// The same once every layer that slides over a window is full.
+  std::uint64_t bytes_per_token_later = 0;
 };
 
 /// Throws trace::Error for a kind that predicts nothing, and for a request that no store can be built from, blocks for
-/// a kind without them among those.
+/// a kind without them and formats that the kind refuses among those.
 [[nodiscard]] PlanReport make_plan(const scenarios::StoreKind& kind, const PlanRequest& request);
 
 void write_plan(const PlanReport& report, std::ostream& out, bool color);

@@ -26,12 +26,14 @@ struct SearchOptions {
 
 /// A script that fails.
 struct Finding {
-  std::string rule;               ///< that blames the store
-  bool was_replayed = false;      ///< it was in the corpus
-  std::uint64_t script_seed = 0;  ///< of the script as generated; 0 where it was replayed
-  std::string script;             ///< text, made small
-  std::filesystem::path file;     ///< where it is kept; empty: nowhere
-  CaseResult result;              ///< of the script as it is now
+  std::string rule;                  ///< that blames the store
+  bool was_replayed = false;         ///< it was in the corpus
+  bool is_of_another_store = false;  ///< and was found on another one
+  std::uint64_t script_seed = 0;     ///< of the script as generated; 0 where it was replayed
+  std::string script;                ///< text, made small
+  std::filesystem::path file;        ///< where it is kept; empty: nowhere
+  std::string not_kept;              ///< why it could not be; empty: it is, or was not meant to be
+  CaseResult result;                 ///< of the script as it is now
   std::uint64_t steps_before = 0;
   std::uint64_t steps_after = 0;
   std::uint64_t candidates = 0;  ///< scripts that were run to make it small
@@ -54,7 +56,9 @@ struct SearchResult {
 /// smaller as long as the same rule blames it and the law still grants every call of it (scenarios/lawful.hpp), and
 /// becomes a file of the corpus that `kvwitness run FILE --store NAME` runs.
 ///
-/// Throws trace::Error where the store or the rule does not exist, or the corpus cannot be read or written.
+/// Where a mutant is searched, a rule that blames the store that it departs from in the same script shows nothing.
+///
+/// Throws trace::Error where the store or the rule does not exist, or the corpus cannot be read.
 [[nodiscard]] SearchResult search(const scenarios::StoreRegistry& registry, const SearchOptions& options);
 
 /// 1 where a script failed, 4 where none was run, else 0.

@@ -40,8 +40,9 @@ struct SelectedScript {
 [[nodiscard]] std::vector<const scenarios::StoreKind*> selected_kinds(const scenarios::StoreRegistry& registry,
                                                                       const SuiteOptions& options);
 
-/// The scenarios that ship with the product: $KVWITNESS_LIBRARY, the source tree the program was built from, or the
-/// installed share/kvwitness/library beside the program. Empty where none exists.
+/// The scenarios that ship with the product: share/kvwitness/library beside the program's directory, where this build
+/// installs them, or those of the source tree that it was built from, whichever there is first. Empty where none
+/// exists.
 [[nodiscard]] std::filesystem::path default_library();
 
 }  // namespace kvwitness::reports
