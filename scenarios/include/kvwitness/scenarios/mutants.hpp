@@ -26,7 +26,7 @@ struct Mutant {
   MutantKind kind = MutantKind::store;
   std::string_view fault_class;  ///< slug of the class of public faults it is made from, "control" for the canary
   std::string_view source;       ///< "project#number" of a public report of the fault; empty: none, made from the class
-  std::string_view base;         ///< correct kind that it departs from: "ring", "flat", "compact", "quantised", "layered" or "sink-ring"
+  std::string_view base;         ///< kind of store that it departs from, as the registry names it
   std::string_view killed_by;    ///< id of the rule that must blame it
   std::string_view title;        ///< what is wrong, one line
   std::string_view why;          ///< what the engine did, one line
