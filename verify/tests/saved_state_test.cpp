@@ -163,69 +163,12 @@ BOOST_AUTO_TEST_CASE(what_is_said_of_a_file_is_held_to_what_it_was) {
   BOOST_CHECK_EQUAL(digest.judged().violations, 1U);
 }
 
-// Position 2 lies in slot 2 of a ring of 4, also after it was restored.
-BOOST_AUTO_TEST_CASE(restored_rows_of_a_ring_lie_where_the_law_has_them) {
-  Saving trace;
-  const auto store = trace.saving_ring({.capacity = 4, .window = 4});
-  trace.prefill(store, 0, 4);
-  trace.prefill(store, 0, 1);
-  trace.prefill(store, 0, 1);
-  const trace::StateDigest then = trace.state_of(store, 0);
-  trace.save(store, {2, 6});
-  trace.restore(store, 0, then);
-  trace.prefill(store, 0, 1);
-  BOOST_CHECK(trace.failing().empty());
-  const std::size_t last = trace.count(trace::EventType::Overwrite) - 1;
-  trace.edit<trace::Overwrite>(last, [](trace::Overwrite& overwrite) { overwrite.slot = 1; });
-  BOOST_CHECK(trace.failing() == std::vector<std::string>{"trace-truth"});
-}
-
 BOOST_AUTO_TEST_CASE(rows_that_were_not_read_back_cannot_be_judged) {
   Saved6 trace;
   trace.restore(trace.store, 0, trace.then);
   trace.edit<trace::StateDigest>(trace.count(trace::EventType::StateDigest) - 1,
                                  [](trace::StateDigest& state) { state.k_digest = state.v_digest = 0; });
   BOOST_CHECK(trace.judged().status == Status::inconclusive);
-}
-
-// One file restored into many sequences holds no more rows than the model remembers.
-BOOST_AUTO_TEST_CASE(restored_rows_are_bounded) {
-  constexpr std::uint32_t kRows = kModelRowsMax / 2;
-  constexpr std::uint64_t kFile = 7;
-  Model model;
-  trace::StoreCreated created{};
-  created.layers = 1;
-  created.sequences = 3;
-  created.capabilities = static_cast<std::uint64_t>(trace::Capability::save);
-  model.apply(trace::make_event({0}, created));
-  trace::LayerDeclared layer{};
-  layer.capacity = kRows;
-  model.apply(trace::make_event({0, trace::kNoSequence, 0}, layer));
-  const auto call = [&](const trace::Subject& subject, const trace::Called& called) {
-    trace::Event event = trace::make_event(subject, called);
-    event.number = 9;
-    model.apply(event);
-    if (called.operation == trace::Operation::save)
-      model.apply(trace::make_event(subject, trace::Saved{8, kFile, 0, 0, {}}));
-    trace::RegionMeasured region{};
-    region.operation = called.operation;
-    model.apply(trace::make_event(subject, region));
-  };
-  trace::Called called{};
-  called.operation = trace::Operation::append;
-  called.count = kRows;
-  call({0, 0, 0}, called);
-  called = {};
-  called.operation = trace::Operation::save;
-  call({0, 0}, called);
-  called.operation = trace::Operation::restore;
-  called.file = kFile;
-  call({0, 1}, called);
-  call({0, 1}, called);  // in place of what it held
-  BOOST_CHECK(model.lost_track().empty());
-  BOOST_CHECK_EQUAL(model.layer(0, 1, 0)->end(), kRows);
-  call({0, 2}, called);
-  BOOST_CHECK(!model.lost_track().empty());
 }
 
 BOOST_AUTO_TEST_CASE(the_newest_files_are_remembered) {
