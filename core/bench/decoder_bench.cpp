@@ -89,7 +89,7 @@ void tell(benchmark::State& state, double start_s, std::uint32_t tokens_a_step) 
   state.counters["times_serial"] = token_s / serial_token_s();
 }
 
-void decode(benchmark::State& state, Arithmetic arithmetic, std::uint32_t sequences) {
+void decode_token(benchmark::State& state, Arithmetic arithmetic, std::uint32_t sequences) {
   (void)serial_token_s();
   Decode decode(arithmetic, sequences);
   const double start = cpu_s();
@@ -109,12 +109,10 @@ void whole_sequence(benchmark::State& state) {
   tell(state, start, kTokens);
 }
 
-BENCHMARK_CAPTURE(decode, serial, Arithmetic::golden, 1);
-BENCHMARK_CAPTURE(decode, batch_of_8, Arithmetic::golden, 8);
-BENCHMARK_CAPTURE(decode, q8, Arithmetic::q8, 1);
-BENCHMARK_CAPTURE(decode, q8_batch_of_8, Arithmetic::q8, 8);
+BENCHMARK_CAPTURE(decode_token, serial, Arithmetic::golden, 1);
+BENCHMARK_CAPTURE(decode_token, batch_of_8, Arithmetic::golden, 8);
+BENCHMARK_CAPTURE(decode_token, q8, Arithmetic::q8, 1);
+BENCHMARK_CAPTURE(decode_token, q8_batch_of_8, Arithmetic::q8, 8);
 BENCHMARK(whole_sequence);
 
 }  // namespace
-
-BENCHMARK_MAIN();

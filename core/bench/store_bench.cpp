@@ -104,7 +104,7 @@ double bare_step_s(Kind kind, std::uint32_t window_keys) {
   return at->second;
 }
 
-void bare(benchmark::State& state, Kind kind) {
+void bare_step(benchmark::State& state, Kind kind) {
   Decode decode(kind, static_cast<std::uint32_t>(state.range(0)));
   decode.fill(*decode.store);
   for (auto _ : state) decode.step();
@@ -122,7 +122,7 @@ class Forgetful final : public trace::Subscriber {
   trace::Recorder recorder_{1 << 13};
 };
 
-void traced(benchmark::State& state, Kind kind, bool recorded, bool digest_windows) {
+void traced_step(benchmark::State& state, Kind kind, bool recorded, bool digest_windows) {
   const auto window_keys = static_cast<std::uint32_t>(state.range(0));
   Decode decode(kind, window_keys);
   trace::NameTable names;
@@ -143,13 +143,11 @@ void shapes(benchmark::internal::Benchmark* benchmark) {
   benchmark->Arg(16)->Arg(256)->Arg(2048);
 }
 
-BENCHMARK_CAPTURE(bare, ring, Kind::ring)->Apply(shapes);
-BENCHMARK_CAPTURE(bare, flat, Kind::flat)->Apply(shapes);
-BENCHMARK_CAPTURE(traced, ring_unheard, Kind::ring, false, true)->Apply(shapes);
-BENCHMARK_CAPTURE(traced, ring_recorded, Kind::ring, true, false)->Apply(shapes);
-BENCHMARK_CAPTURE(traced, ring_recorded_digests, Kind::ring, true, true)->Apply(shapes);
-BENCHMARK_CAPTURE(traced, flat_recorded_digests, Kind::flat, true, true)->Apply(shapes);
+BENCHMARK_CAPTURE(bare_step, ring, Kind::ring)->Apply(shapes);
+BENCHMARK_CAPTURE(bare_step, flat, Kind::flat)->Apply(shapes);
+BENCHMARK_CAPTURE(traced_step, ring_unheard, Kind::ring, false, true)->Apply(shapes);
+BENCHMARK_CAPTURE(traced_step, ring_recorded, Kind::ring, true, false)->Apply(shapes);
+BENCHMARK_CAPTURE(traced_step, ring_recorded_digests, Kind::ring, true, true)->Apply(shapes);
+BENCHMARK_CAPTURE(traced_step, flat_recorded_digests, Kind::flat, true, true)->Apply(shapes);
 
 }  // namespace
-
-BENCHMARK_MAIN();

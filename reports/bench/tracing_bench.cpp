@@ -117,7 +117,7 @@ double serial_token_s() {
   return known;
 }
 
-void tell(benchmark::State& state, double (*token_s)()) {
+void watched_token(benchmark::State& state, double (*token_s)()) {
   double sum = 0;
   for (auto _ : state) sum += token_s();
   const double mean = sum / static_cast<double>(state.iterations());
@@ -126,12 +126,10 @@ void tell(benchmark::State& state, double (*token_s)()) {
   state.counters["times_serial"] = mean / serial_token_s();
 }
 
-BENCHMARK_CAPTURE(tell, serial, [] { return bare_token_s(1); });
-BENCHMARK_CAPTURE(tell, batch_of_8, [] { return bare_token_s(8); });
-BENCHMARK_CAPTURE(tell, tracing_off, off_token_s);
-BENCHMARK_CAPTURE(tell, recording, recorded_token_s);
-BENCHMARK_CAPTURE(tell, judged, judged_token_s);
+BENCHMARK_CAPTURE(watched_token, serial, [] { return bare_token_s(1); });
+BENCHMARK_CAPTURE(watched_token, batch_of_8, [] { return bare_token_s(8); });
+BENCHMARK_CAPTURE(watched_token, tracing_off, off_token_s);
+BENCHMARK_CAPTURE(watched_token, recording, recorded_token_s);
+BENCHMARK_CAPTURE(watched_token, judged, judged_token_s);
 
 }  // namespace
-
-BENCHMARK_MAIN();

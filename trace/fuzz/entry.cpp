@@ -1,5 +1,6 @@
 #include "entry.hpp"
 
+#include "event_decoder.hpp"
 #include "kvwitness/trace/assert.hpp"
 #include "kvwitness/trace/blocks.hpp"
 #include "kvwitness/trace/error.hpp"
@@ -7,6 +8,7 @@
 #include "kvwitness/trace/jsonl.hpp"
 #include "kvwitness/trace/trace_file.hpp"
 
+#include <algorithm>
 #include <cstring>
 #include <string>
 #include <vector>
@@ -35,9 +37,41 @@ void seal(std::string& block) {
   std::memcpy(block.data() + kCrcAt, &crc, sizeof crc);
 }
 
+/// An event and what it names; nothing where the line is refused.
+struct ReadLine {
+  bool is_event = false;
+  Event event;
+};
+
+template <class Read>
+ReadLine read_line(Read&& read) {
+  try {
+    return {true, read()};
+  } catch (const Error&) {
+    return {};
+  } catch (const JsonFault&) {
+    return {};
+  }
+}
+
+/// Lines read by the shapes of those before them, and each with care.
+void require_same_by_shape(std::string_view bytes) {
+  NameTable shaped_names;
+  NameTable careful_names;
+  EventDecoder decoder(shaped_names);
+  while (!bytes.empty()) {
+    const std::string_view line = bytes.substr(0, bytes.find('\n'));
+    bytes.remove_prefix(std::min(line.size() + 1, bytes.size()));
+    const ReadLine shaped = read_line([&] { return decoder.decode(line); });
+    const ReadLine careful = read_line([&] { return event_from_jsonl(line, careful_names); });
+    KVW_ASSERT(shaped.is_event == careful.is_event && shaped.event == careful.event);
+  }
+}
+
 }  // namespace
 
 void fuzz_trace(std::string_view bytes) {
+  if (bytes.starts_with('{')) require_same_by_shape(bytes);
   try {
     TraceReader reader(open_memory("fuzz", bytes));
     for (Event event; reader.next(event);) require_same_when_written_again(event, reader.names());

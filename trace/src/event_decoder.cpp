@@ -217,15 +217,23 @@ Event EventDecoder::decode_known(std::span<const JsonMember> members, const Type
   return event;
 }
 
-Event EventDecoder::decode(std::string_view line) {
+Event EventDecoder::decode_with_care(std::string_view line) {
   const std::span<const JsonMember> members = json_.members(line);
   const TypeInfo* info = find_type(members, line.size());
-  return info != nullptr ? decode_known(members, *info, line) : decode_unknown(members, line.size());
+  if (info == nullptr) return decode_unknown(members, line.size());
+  const Event event = decode_known(members, *info, line);
+  shapes_.learn(line, members, *info);
+  return event;
+}
+
+Event EventDecoder::decode(std::string_view line) {
+  Event event;
+  return shapes_.decode(line, event) ? event : decode_with_care(line);
 }
 
 Event event_from_jsonl(std::string_view line, NameTable& names) {
   try {
-    return EventDecoder(names).decode(line);
+    return EventDecoder(names).decode_with_care(line);
   } catch (const JsonFault& fault) {
     throw Error(Location{{}, {}, {}, fault.at}, fault.message);
   }

@@ -46,6 +46,14 @@ constexpr TypeInfo make(std::string_view name, bool claim, std::string_view says
   return {kTypeOf<P>, name, claim, says, fields, canonical_mask_of(fields), used_mask_of(fields)};
 }
 
+/// Scalars have the sizes that field_value reads; an array is read element by element.
+constexpr bool has_readable_sizes(std::span<const FieldInfo> fields) noexcept {
+  return std::ranges::all_of(fields, [](const FieldInfo& field) {
+    return field.size == 1 || field.size == 2 || field.size == 4 || field.size == 8 ||
+           field.kind == FieldKind::f32_array;
+  });
+}
+
 constexpr TypeInfo kTypes[] = {
     make<RunBegin>("RunBegin", false, "a run starts: seed, scenario and variant, clock", kRunBeginFields),
     make<RunEnd>("RunEnd", false, "a run ended whole: number and digest of its events", kRunEndFields),
@@ -119,6 +127,7 @@ constexpr bool ids_are_dense() noexcept {
   return std::size(kTypes) == kLastEventType;
 }
 static_assert(ids_are_dense());
+static_assert(std::ranges::all_of(kTypes, has_readable_sizes, &TypeInfo::fields));
 
 }  // namespace
 
@@ -137,10 +146,14 @@ std::span<const TypeInfo> all_types() noexcept {
 }
 
 std::uint64_t field_value(const Event& event, const FieldInfo& field) noexcept {
+  const unsigned char* const at = reinterpret_cast<const unsigned char*>(event.payload.data()) + field.offset;
   std::uint64_t value = 0;
-  std::memcpy(&value, reinterpret_cast<const unsigned char*>(event.payload.data()) + field.offset,
-              std::min<std::size_t>(field.size, sizeof value));
-  return value;
+  switch (field.size) {
+    case 1: std::memcpy(&value, at, 1); return value;
+    case 2: std::memcpy(&value, at, 2); return value;
+    case 4: std::memcpy(&value, at, 4); return value;
+    default: std::memcpy(&value, at, 8); return value;
+  }
 }
 
 bool set_field(Event& event, const FieldInfo& field, std::uint64_t value) noexcept {
