@@ -48,6 +48,24 @@ namespace kvwitness::verify {
   return 0;
 }
 
+/// Of these, the scales: an f16 a block of q8_0 or q4_0, an f32 a rotated group, and another one for its residual.
+[[nodiscard]] inline std::uint64_t scale_bytes(const trace::LayerCode& code, std::uint64_t elements) noexcept {
+  constexpr std::uint64_t kBlock = 32;
+  switch (code.code) {
+    case trace::DType::q8_0:
+    case trace::DType::q4_0: return elements / kBlock * 2;
+    case trace::DType::rotated: return code.block == 0 ? 0 : elements / code.block * (code.residual_bits == 0 ? 4 : 8);
+    default: return 0;
+  }
+}
+
+/// Rows of a coded layer that are f32 beside its codes, at most: the newest, and a group that is not whole yet.
+[[nodiscard]] inline std::uint64_t f32_rows_beside(const StoreModel& store, LayerIndex layer) noexcept {
+  if (!is_coded(store, layer) || store.codes[layer].k.quantise_group == 0) return 0;
+  const trace::LayerCode& code = store.codes[layer].k;
+  return std::min<std::uint64_t>(std::uint64_t{code.recent} + code.quantise_group - 1, store.layers[layer].capacity);
+}
+
 /// Bytes of the rows of `range` in a plane (k or v) of a layer that ends at `end`.
 [[nodiscard]] inline std::uint64_t held_bytes(const StoreModel& store, LayerIndex layer, trace::Plane plane,
                                               Range range, Position end) noexcept {

@@ -3,6 +3,7 @@
 #include "kvwitness/trace/digest.hpp"
 #include "kvwitness/trace/error.hpp"
 #include "kvwitness/trace/event_table.hpp"
+#include "kvwitness/trace/names.hpp"
 #include "kvwitness/verify/model.hpp"
 #include "witnesses.hpp"
 
@@ -110,6 +111,7 @@ struct Judge::State {
   RuleVerdict rule_verdict(const Seat& seat, const Moment& at_end) const;
   void note_sampling(CaseVerdict& verdict) const;
   void count_pool_call(const Event& event) noexcept;
+  void count_workload(const Event& event) noexcept;
   void note_pool_calls(CaseVerdict& verdict) const;
 
   const trace::Claims claims;
@@ -143,6 +145,7 @@ struct Judge::State {
   std::uint64_t not_admitted = 0;
   std::uint64_t swaps_out = 0;
   std::uint64_t swaps_in = 0;
+  std::uint64_t idle_workloads = 0;
 };
 
 void Judge::State::incomplete(std::string why) {
@@ -230,6 +233,7 @@ void Judge::State::take(const Event& event) {
   }
   calls += event.type == EventType::Called ? 1 : 0;
   if (event.type == EventType::RegionMeasured) count_pool_call(event);
+  if (event.type == EventType::Counter) count_workload(event);
   if (event.type != EventType::StepEnd) return;
   ++ended_steps;
   count_step();
@@ -291,6 +295,12 @@ void Judge::State::count_pool_call(const Event& event) noexcept {
   }
 }
 
+void Judge::State::count_workload(const Event& event) noexcept {
+  static const trace::NameHash kServed = trace::hash_name("requests-served");
+  const auto counter = trace::payload_of<trace::Counter>(event);
+  if (counter.name == kServed && trace::from_bits(counter.value_bits) == 0) ++idle_workloads;
+}
+
 void Judge::State::note_pool_calls(CaseVerdict& verdict) const {
   if (admitted + not_admitted + swaps_out + swaps_in == 0) return;
   verdict.notes.push_back(fmt::format("{} admissions and {} refused; {} sequences swapped out and {} in", admitted,
@@ -342,6 +352,9 @@ CaseVerdict Judge::finish() {
   } else if (state.calls == 0 && verdict.status == Status::pass) {
     verdict.status = Status::vacuous;
     verdict.notes.push_back("no store was called");
+  } else if (state.idle_workloads != 0 && verdict.status == Status::pass) {
+    verdict.status = Status::vacuous;
+    verdict.notes.push_back("a workload served no request");
   }
   return verdict;
 }

@@ -264,7 +264,8 @@ void Model::State::do_swap(StoreState& store, StoreIndex index, std::uint64_t nu
   pages.swap_in(call.sequence, wanted, end);
   for (std::size_t layer = 0; layer < on->layers.size(); ++layer) {
     const LayerModel& rows = on->layers[layer];
-    for (Position p = std::max(rows.start(), end - end % pages.block()); p < end; ++p)
+    // In the middle of a token, which is against the law, a layer ends before the first one.
+    for (Position p = std::max(rows.start(), end - end % pages.block()); p < std::min(end, rows.end()); ++p)
       pages.write(call.sequence, static_cast<LayerIndex>(layer), p, *rows.find(p));
   }
   set_entry_slots(store);

@@ -1,5 +1,7 @@
 #include "model_state.hpp"
+#include "slot_law.hpp"
 
+#include <algorithm>
 #include <utility>
 
 namespace kvwitness::verify {
@@ -14,12 +16,34 @@ void Model::State::do_save(StoreState& store, StoreIndex index) {
   saves.keep(std::move(kept));
 }
 
+bool Model::State::has_room_for(const SavedSequence& saved, StoreState& store, const SequenceState& in_place_of) {
+  std::uint64_t more = 0;
+  std::uint64_t less = 0;
+  for (std::size_t i = 0; i < saved.layers.size(); ++i) {
+    if (store.model.is_reader(static_cast<LayerIndex>(i))) continue;
+    more += saved.layers[i].room();
+    less += in_place_of.layers[i].room();
+  }
+  return has_room(store, more - std::min(more, less));
+}
+
+/// Where restored rows lie is not told; where the law leaves no choice, it is known.
+void Model::State::set_lawful_slots(const StoreModel& store, LayerIndex layer, LayerModel& rows) noexcept {
+  const auto set = [&](Range range) {
+    for (Position p = range.from; p < range.to; ++p)
+      if (const auto slot = lawful_slot(store, layer, rows.start(), p)) rows.set_slot(p, *slot);
+  };
+  set(rows.sinks());
+  set(rows.held());
+}
+
 void Model::State::do_restore(StoreState& store, StoreIndex index, std::uint64_t number) {
   const CallModel& call = store.model.call;
   SequenceState* on = sequence(store, call.sequence);
   const SavedSequence* saved = saves.find(call.called.file);
   if (on == nullptr || saved == nullptr || saved->layers.size() != on->layers.size())
     return lose_track(store, "a file was restored that is none of those remembered");
+  if (!has_room_for(*saved, store, *on)) return;
   for (ViewModel& view : views) view.edited = view.edited || (view.store == index && view.sequence == call.sequence);
   for (std::size_t i = 0; i < on->layers.size(); ++i) {
     if (store.model.is_reader(static_cast<LayerIndex>(i))) continue;
@@ -27,6 +51,7 @@ void Model::State::do_restore(StoreState& store, StoreIndex index, std::uint64_t
     rooms -= on->layers[i].room();
     on->layers[i] = saved->layers[i];
     on->layers[i].rewrite(number);
+    set_lawful_slots(store.model, static_cast<LayerIndex>(i), on->layers[i]);
     mark_stale(index, call.sequence, static_cast<LayerIndex>(i), {0, trace::kNoPosition}, number);
   }
   on->token = {};

@@ -254,6 +254,7 @@ void PagesModel::admit(SequenceId sequence, const PrefixFound& found, std::uint6
   of.first = found.pages.first;
   of.tokens = tokens;
   of.is_admitted = true;
+  of.has_left_shared = false;
   of.named.clear();
   if (coming_of_ == sequence) of.named.swap(coming_);
   for (std::uint64_t i = found.pages.first; i < found.pages.end; ++i) {

@@ -119,6 +119,7 @@ void WitnessBoard::on_store_event(const Event& event, const Model& model, const 
     case EventType::Admitted:
     case EventType::PrefixHit:
     case EventType::BlockRelease:
+    case EventType::BlockCached:
     case EventType::BlockFree:
     case EventType::SwapOut:
     case EventType::SwapIn: return on_blocks(event);
@@ -141,10 +142,11 @@ void WitnessBoard::on_store_event(const Event& event, const Model& model, const 
 }
 
 void WitnessBoard::on_piece(const Event& event, const StoreModel& store) {
-  if (++boards_[event.store].pieces == 2) meet(event.store, Property::append_wrapped);
   if (event.layer >= store.layers.size()) return;
-  // Blocks are not overwritten: a full layer that slides lets its oldest positions go.
   const trace::LayerDeclared& layer = store.layers[event.layer];
+  // Pieces of a layer in blocks are its blocks.
+  if (++boards_[event.store].pieces == 2 && layer.block == 0) meet(event.store, Property::append_wrapped);
+  // Blocks are not overwritten: a full layer that slides lets its oldest positions go.
   const auto append = trace::payload_of<trace::Append>(event);
   const bool is_full = append.first + append.count - append.held_from == layer.capacity;
   if (layer.block != 0 && layer.sliding != 0 && append.held_from > 0 && is_full)
@@ -170,6 +172,7 @@ void WitnessBoard::on_blocks(const Event& event) {
     case EventType::BlockRelease:
       boards_[event.store].released = trace::payload_of<trace::BlockRelease>(event).block;
       return;
+    case EventType::BlockCached: boards_[event.store].released.reset(); return;
     case EventType::BlockFree: {
       // Without a release before it: nobody held the block, it was cached.
       const std::optional<std::uint32_t> released = std::exchange(boards_[event.store].released, std::nullopt);

@@ -86,7 +86,7 @@ class WitnessBoard {
     std::vector<bool> has_begun;  ///< by sequence: appended to, and not cleared since
     SequenceId last_appended = trace::kNoSequence;
     std::uint32_t pieces = 0;               ///< of the append under way
-    std::optional<std::uint32_t> released;  ///< block that was released last, until one is freed
+    std::optional<std::uint32_t> released;  ///< block that was released last, until one is free or cached
   };
 
   void meet(StoreIndex store, Property property) noexcept { ++boards_[store].met[static_cast<std::size_t>(property)]; }

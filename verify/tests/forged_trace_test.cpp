@@ -1,5 +1,6 @@
 // Whole traces that somebody edited and sealed anew: every digest and count of the file is right, what they tell is
 // not. Each case is the smallest edit; the trace without it passes.
+#include "kvwitness/trace/names.hpp"
 #include "trace_builder.hpp"
 
 #include <boost/test/unit_test.hpp>
@@ -46,6 +47,12 @@ BOOST_AUTO_TEST_CASE(an_output_of_other_attention_is_told) {
   BOOST_TEST(trace.failing().empty());
 }
 
+BOOST_AUTO_TEST_CASE(a_query_of_another_ordinal_than_was_called_is_told) {
+  Recorded trace;
+  trace.edit<trace::AttentionStep>(0, [](trace::AttentionStep& step) { step.ordinal += 1; });
+  BOOST_TEST(trace.failing() == std::vector<std::string>{"event-grammar"}, boost::test_tools::per_element());
+}
+
 BOOST_AUTO_TEST_CASE(rows_that_nobody_read_back_at_the_end_are_no_pass) {
   Recorded trace;
   trace.end();
@@ -72,6 +79,17 @@ BOOST_AUTO_TEST_CASE(a_wrong_count_of_steps_is_inconclusive) {
     Judge judge(trace.claims);
     judge.on_batch(events);
     BOOST_TEST((judge.finish().status == (is_right ? Status::pass : Status::inconclusive)));
+  }
+}
+
+BOOST_AUTO_TEST_CASE(a_workload_that_served_nobody_is_vacuous) {
+  for (const double served : {0.0, 1.0}) {
+    Recorded trace;
+    trace::Counter counter{};
+    counter.name = trace::hash_name("requests-served");
+    counter.value_bits = trace::to_bits(served);
+    trace.emit({trace.store}, counter);
+    BOOST_TEST((trace.verdict().status == (served == 0 ? Status::vacuous : Status::pass)));
   }
 }
 

@@ -1,6 +1,6 @@
 #include "kvwitness/trace/error.hpp"
 #include "kvwitness/verify/model.hpp"
-#include "trace_builder.hpp"
+#include "paged_trace.hpp"
 #include "witnesses.hpp"
 
 #include <boost/test/unit_test.hpp>
@@ -11,6 +11,7 @@
 using namespace kvwitness;
 using namespace kvwitness::verify;
 using trace::EventType;
+using verify::testing::PagedTrace;
 using verify::testing::TraceBuilder;
 
 namespace {
@@ -381,6 +382,55 @@ BOOST_AUTO_TEST_CASE(held_stale_gathered_and_interleaved_are_met) {
   const Names adapters = met(gathered);
   for (const char* name : {"adapter.inserted", "scope.reset"})
     BOOST_CHECK(std::count(adapters.begin(), adapters.end(), name) == 1);
+}
+
+BOOST_AUTO_TEST_CASE(what_becomes_of_blocks_is_met) {
+  PagedTrace forked;
+  forked.append(0, 6);
+  forked.fork(0, 1, 0);  // shares nothing
+  forked.clear(0);       // given back and free, not cached
+  BOOST_CHECK(met(forked) == Names({"append.any", "append.chunk", "append.first", "edit.moved_or_removed",
+                                    "edit.cleared", "region.measured"}));
+  PagedTrace written;
+  written.append(0, 6);
+  written.fork(0, 1, 6);
+  written.append(1, 1);
+  written.reorder({0, 1});
+  BOOST_CHECK(met(written) == Names({"append.any", "append.chunk", "append.first", "sequence.forked", "block.copied",
+                                     "region.measured"}));
+  written.reorder({1, 1});
+  BOOST_CHECK(met(written).at(4) == "sequence.reordered");
+
+  PagedTrace cached({.pool_blocks = 3});
+  cached.admit(0, 9, 3, {11, 12});
+  cached.append(0, 9);
+  cached.clear(0);
+  BOOST_CHECK(met(cached) == Names({"append.any", "append.chunk", "append.first", "edit.moved_or_removed",
+                                    "edit.cleared", "sequence.admitted", "region.measured"}));
+  PagedTrace found = cached;
+  found.admit(1, 9, 3, {11, 12});
+  BOOST_CHECK(met(found).at(6) == "prefix.hit");
+  cached.append(1, 5);  // one free block, and one that was cached
+  BOOST_TEST(met(cached) == Names({"append.any", "append.chunk", "append.first", "edit.moved_or_removed",
+                                   "edit.cleared", "sequence.admitted", "block.reused", "region.measured"}),
+             boost::test_tools::per_element());
+
+  // The block that was cached last is taken again next.
+  PagedTrace alone({.pool_blocks = 1});
+  alone.admit(0, 4, 0, {11});
+  alone.append(0, 4);
+  alone.clear(0);
+  BOOST_CHECK(std::ranges::count(met(alone), "block.reused") == 0);
+  alone.append(1, 1);
+  BOOST_CHECK(std::ranges::count(met(alone), "block.reused") == 1);
+
+  PagedTrace swapped;
+  swapped.append(0, 6);
+  swapped.swap_out(0);
+  BOOST_CHECK(met(swapped) ==
+              Names({"append.any", "append.chunk", "append.first", "sequence.swapped_out", "region.measured"}));
+  swapped.swap_in(0);
+  BOOST_CHECK(met(swapped).at(4) == "sequence.swapped_in");
 }
 
 BOOST_AUTO_TEST_CASE(a_second_request_on_a_cleared_sequence_is_not_interleaved) {

@@ -1,9 +1,8 @@
 // What paged stores and the seam claim against what is known of the call: the smallest bad trace of each.
-#include "paged_trace.hpp"
+#include "paged_cases.hpp"
 
 #include <boost/test/unit_test.hpp>
 
-#include <algorithm>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -11,39 +10,6 @@
 using namespace kvwitness;
 using namespace kvwitness::verify;
 using namespace kvwitness::verify::testing;
-
-namespace {
-
-bool fails(const PagedTrace& trace, std::string_view rule) {
-  const std::vector<std::string> failing = trace.failing_now();
-  return std::find(failing.begin(), failing.end(), rule) != failing.end();
-}
-
-std::string only(const PagedTrace& trace) {
-  std::string all;
-  for (const std::string& rule : trace.failing_now()) all += (all.empty() ? "" : " ") + rule;
-  return all;
-}
-
-/// Two full blocks of sequence 0, published and shared with sequence 1 by a hit.
-struct Shared : PagedTrace {
-  Shared() {
-    admit(0, 9, 3, {11, 12});
-    append(0, 9);
-    admit(1, 9, 3, {11, 12});
-  }
-};
-
-/// Sequence 1 is a fork of sequence 0 at 6, in the middle of a block, and was appended to.
-struct Forked : PagedTrace {
-  explicit Forked(const PagedSpec& spec = {}) : PagedTrace(spec) {
-    append(0, 6);
-    fork(0, 1, 6);
-    append(1, 1);
-  }
-};
-
-}  // namespace
 
 BOOST_AUTO_TEST_SUITE(paged_claims)
 
@@ -57,6 +23,7 @@ BOOST_AUTO_TEST_CASE(a_fork_that_is_told_otherwise_than_it_was_called_fails) {
   BOOST_TEST(told([](trace::Fork& fork) { fork.parent = 2; }) == "event-grammar");
   BOOST_TEST(told([](trace::Fork& fork) { fork.child = 2; }) == "event-grammar");
   BOOST_TEST(told([](trace::Fork& fork) { --fork.upto; }) == "event-grammar");
+  BOOST_TEST(told([](trace::Fork& fork) { --fork.shared; }) == "block-reference");
 }
 
 BOOST_AUTO_TEST_CASE(beams_out_of_order_or_of_a_parent_that_is_none_fail) {

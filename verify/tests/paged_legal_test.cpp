@@ -1,7 +1,7 @@
 // Whatever a correct paged store does is blamed by no rule, and its law is that of blocks counted by hand.
 #include "kvwitness/verify/model.hpp"
 #include "kvwitness/verify/pages_model.hpp"
-#include "paged_trace.hpp"
+#include "paged_cases.hpp"
 
 #include <boost/test/unit_test.hpp>
 
@@ -14,12 +14,6 @@ using namespace kvwitness::verify;
 using namespace kvwitness::verify::testing;
 
 namespace {
-
-std::string joined(const std::vector<std::string>& rules) {
-  std::string all;
-  for (const std::string& rule : rules) all += (all.empty() ? "" : " ") + rule;
-  return all;
-}
 
 /// What failed and why, for the log.
 std::string blame(const PagedTrace& trace) {
@@ -34,13 +28,6 @@ std::string blame(const PagedTrace& trace) {
     }
   }
   return text;
-}
-
-trace::Called appended(std::uint32_t count) {
-  trace::Called called{};
-  called.operation = Operation::append;
-  called.count = count;
-  return called;
 }
 
 Lawful law_of(const PagedTrace& trace, SequenceId sequence, LayerIndex layer, const trace::Called& called) {
@@ -69,6 +56,21 @@ BOOST_AUTO_TEST_CASE(appends_windows_and_edits_pass) {
   trace.append(0, 4);
   trace.clear(1);
   BOOST_TEST(blame(trace) == "");
+}
+
+// Layer 1 was not given the rows of the token yet: the swap is against the law, and so is all that comes of it.
+BOOST_AUTO_TEST_CASE(a_swap_in_the_middle_of_a_token_is_survived_and_blamed) {
+  PagedTrace trace({.layers = 2});
+  trace.admit(0, 9, 3, {11, 12});
+  trace.append(0, 6);
+  std::erase_if(trace.events, [](const Event& event) {
+    using enum trace::EventType;
+    return event.layer == 1 &&
+           (event.type == Called || event.type == RowDigests || event.type == Append || event.type == RegionMeasured);
+  });
+  trace.swap_out(0);
+  trace.swap_in(0);
+  BOOST_TEST(fails(trace, "admission"));
 }
 
 BOOST_AUTO_TEST_CASE(a_block_whose_rows_are_all_evicted_stays_for_the_next_row) {

@@ -1,9 +1,8 @@
 // Each rule of paged stores: the smallest bad trace, and only that rule fails where one fault shows in one place.
-#include "paged_trace.hpp"
+#include "paged_cases.hpp"
 
 #include <boost/test/unit_test.hpp>
 
-#include <algorithm>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -14,47 +13,11 @@ using namespace kvwitness::verify::testing;
 
 namespace {
 
-bool fails(const PagedTrace& trace, std::string_view rule) {
-  const std::vector<std::string> failing = trace.failing_now();
-  return std::find(failing.begin(), failing.end(), rule) != failing.end();
-}
-
-std::string only(const PagedTrace& trace) {
-  std::string all;
-  for (const std::string& rule : trace.failing_now()) all += (all.empty() ? "" : " ") + rule;
-  return all;
-}
-
 Status status(const PagedTrace& trace, std::string_view rule) {
   PagedTrace whole = trace;
   whole.finish();
   return whole.status_of(rule);
 }
-
-trace::Called appended(std::uint32_t count) {
-  trace::Called called{};
-  called.operation = Operation::append;
-  called.count = count;
-  return called;
-}
-
-/// Two full blocks of sequence 0, published and shared with sequence 1 by a hit.
-struct Shared : PagedTrace {
-  explicit Shared(const PagedSpec& spec = {}) : PagedTrace(spec) {
-    admit(0, 9, 3, {11, 12});
-    append(0, 9);
-    admit(1, 9, 3, {11, 12});
-  }
-};
-
-/// Sequence 1 is a fork of sequence 0 at 6, in the middle of a block, and was appended to.
-struct Forked : PagedTrace {
-  explicit Forked(const PagedSpec& spec = {}) : PagedTrace(spec) {
-    append(0, 6);
-    fork(0, 1, 6);
-    append(1, 1);
-  }
-};
 
 }  // namespace
 

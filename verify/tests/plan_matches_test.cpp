@@ -98,7 +98,8 @@ BOOST_AUTO_TEST_CASE(gathered_windows_fit_into_the_scratch_until_one_does_not) {
   // A window of four rows fills the planned scratch; the sixth token's is one of them.
   trace.edit<trace::PlanTotal>(0, [](trace::PlanTotal& total) { total.scratch_bytes -= 1; });
   const RuleVerdict verdict = trace.verdict_of(kRule);
-  BOOST_CHECK_EQUAL(verdict.violations, 3U);
+  // Nor is it what the declaration comes to.
+  BOOST_CHECK_EQUAL(verdict.violations, 1U + 3U);
   BOOST_CHECK(trace.failing() == kOnlyThis);
 }
 

@@ -163,6 +163,26 @@ BOOST_AUTO_TEST_CASE(what_is_said_of_a_file_is_held_to_what_it_was) {
   BOOST_CHECK_EQUAL(digest.judged().violations, 1U);
 }
 
+// Position 2 lies in slot 2 of a ring of 4, also after it was restored.
+BOOST_AUTO_TEST_CASE(restored_rows_of_a_ring_lie_where_the_law_has_them) {
+  Saving trace;
+  const auto store = trace.saving_ring({.capacity = 4, .window = 4});
+  trace.prefill(store, 0, 4);
+  trace.prefill(store, 0, 1);
+  trace.prefill(store, 0, 1);
+  const trace::StateDigest then = trace.state_of(store, 0);
+  trace.save(store, {2, 6});
+  trace.restore(store, 0, then);
+  trace.prefill(store, 0, 1);
+  // The refusal that the state was read back from is none that the script expects.
+  const std::vector<std::string> unexpected{"expected-outcome"};
+  BOOST_TEST(trace.failing() == unexpected, boost::test_tools::per_element());
+  const std::size_t last = trace.count(trace::EventType::Overwrite) - 1;
+  trace.edit<trace::Overwrite>(last, [](trace::Overwrite& overwrite) { overwrite.slot = 1; });
+  const std::vector<std::string> both{"expected-outcome", "trace-truth"};
+  BOOST_TEST(trace.failing() == both, boost::test_tools::per_element());
+}
+
 BOOST_AUTO_TEST_CASE(rows_that_were_not_read_back_cannot_be_judged) {
   Saved6 trace;
   trace.restore(trace.store, 0, trace.then);

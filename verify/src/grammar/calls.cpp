@@ -198,10 +198,13 @@ Finding Calls::on(const trace::AttentionStep& step, const Event& event, const Mo
   if (event.store == trace::kNoStore) return std::nullopt;
   const Call& call = calls_[event.store];
   if (!call.is_open || call.called.operation != Operation::attend) return std::nullopt;
-  const std::uint64_t query = std::uint64_t{call.called.from} + call.deeds - 1;
-  if (step.view == call.called.view && step.query == query) return std::nullopt;
-  return Complaint{fmt::format("query {} over view {}, as called", query, call.called.view),
-                   fmt::format("query {} over view {}", step.query, step.view), call.number};
+  const std::uint32_t index = call.deeds - 1;
+  const std::uint64_t query = std::uint64_t{call.called.from} + index;
+  const std::uint32_t ordinal = call.called.ordinal + index;
+  if (step.view == call.called.view && step.query == query && step.ordinal == ordinal) return std::nullopt;
+  return Complaint{fmt::format("query {} of ordinal {} over view {}, as called", query, ordinal, call.called.view),
+                   fmt::format("query {} of ordinal {} over view {}", step.query, step.ordinal, step.view),
+                   call.number};
 }
 
 Finding Calls::on(const trace::Fork& fork, const Event& event, const Moment& /*moment*/) {

@@ -1,6 +1,6 @@
 // Whatever names a block names one that its sequence holds now.
-#include "claimed_pool.hpp"
 #include "rules/calls.hpp"
+#include "rules/follows_pools.hpp"
 #include "rules/rules.hpp"
 
 #include <fmt/format.h>
@@ -17,7 +17,7 @@ namespace {
 
 using Reads = Payloads<trace::PoolDeclared, trace::BlockAlloc, trace::BlockHold, trace::BlockRelease, trace::BlockFree,
                        trace::BlockCached, trace::TableEntry, trace::Append, trace::Move, trace::WindowRun,
-                       trace::SwapOut, trace::SwapIn, trace::Called, trace::RegionMeasured>;
+                       trace::SwapOut, trace::SwapIn, trace::Fork, trace::Called, trace::RegionMeasured>;
 
 constexpr RuleInfo kInfo{
     .id = "block-reference",
@@ -37,17 +37,13 @@ constexpr RuleInfo kInfo{
     .reads = Reads::kTypes,
 };
 
-class BlockReference final : public RuleChecker<BlockReference, kInfo, Reads> {
+// What is wrong with these is pool-conservation's to say.
+using Pools =
+    FollowsPools<trace::BlockAlloc, trace::BlockHold, trace::BlockRelease, trace::BlockFree, trace::BlockCached>;
+
+class BlockReference final : public RuleChecker<BlockReference, kInfo, Reads>, public Pools {
  public:
-  void on(const trace::PoolDeclared& pool, const Event& event, const Moment& moment) {
-    pools_.on(pool, event, moment.model);
-  }
-  // What is wrong with these is pool-conservation's to say.
-  void on(const trace::BlockAlloc& claim, const Event& event, const Moment&) { apply(claim, event); }
-  void on(const trace::BlockHold& claim, const Event& event, const Moment&) { apply(claim, event); }
-  void on(const trace::BlockRelease& claim, const Event& event, const Moment&) { apply(claim, event); }
-  void on(const trace::BlockFree& claim, const Event& event, const Moment&) { apply(claim, event); }
-  void on(const trace::BlockCached& claim, const Event& event, const Moment&) { apply(claim, event); }
+  using Pools::on;
 
   void on(const trace::TableEntry& claim, const Event& event, const Moment& moment) {
     if (pools_.find(event.store) == nullptr) return;
@@ -101,6 +97,19 @@ class BlockReference final : public RuleChecker<BlockReference, kInfo, Reads> {
     if (pool != nullptr && event.sequence < sequences(event, moment)) wanted_ = pool->table(event.sequence).size();
   }
 
+  /// What a fork says to share is what the child's entries came to before it.
+  void on(const trace::Fork& fork, const Event& event, const Moment& moment) {
+    const ClaimedPool* pool = pools_.find(event.store);
+    const StoreModel* store = moment.model.store(event.store);
+    if (pool == nullptr || store->call.called.ordinal >= store->created.sequences) return;
+    meet();
+    const SequenceId child = store->call.called.ordinal;
+    const std::size_t entries = pool->table(child).size();
+    if (fork.shared != entries)
+      violate(event, moment, fmt::format("{} blocks shared, as many as sequence {} has entries", entries, child),
+              fmt::format("{}", fork.shared), event.number);
+  }
+
   void on(const trace::RegionMeasured& region, const Event& event, const Moment& moment) {
     const CallModel* call = ended_call(region, event, moment);
     const PagesModel* pages = moment.model.pages(event.store);
@@ -126,10 +135,6 @@ class BlockReference final : public RuleChecker<BlockReference, kInfo, Reads> {
     std::uint32_t block = 0;
     std::uint64_t number = 0;  ///< of the event
   };
-  template <class P>
-  void apply(const P& claim, const Event& event) {
-    static_cast<void>(pools_.apply(claim, event));
-  }
   static std::uint32_t sequences(const Event& event, const Moment& moment) {
     const StoreModel* store = moment.model.store(event.store);
     return store == nullptr ? 0 : store->created.sequences;
@@ -213,7 +218,6 @@ class BlockReference final : public RuleChecker<BlockReference, kInfo, Reads> {
             moment.model.store(event.store)->call.number);
   }
 
-  ClaimedPools pools_;
   std::map<std::uint64_t, Copied> copied_;  ///< by table index: copies of the call under way that have no entry yet
   std::set<std::uint32_t> swapped_;         ///< blocks that the swap under way copied
   std::size_t wanted_ = 0;                  ///< blocks that it must copy

@@ -1,5 +1,7 @@
 // What was predicted before a store was built is what it took: line by line, and to the byte.
+#include "code_law.hpp"
 #include "kvwitness/trace/names.hpp"
+#include "kvwitness/verify/pages_model.hpp"
 #include "rules/calls.hpp"
 #include "rules/rules.hpp"
 
@@ -7,6 +9,7 @@
 
 #include <map>
 #include <optional>
+#include <string>
 #include <utility>
 #include <vector>
 
@@ -21,11 +24,15 @@ constexpr RuleInfo kInfo{
     .level = Level::must,
     .says =
         "A store's memory is what was predicted of it, plane by plane: none is larger, smaller, missing or unplanned; "
-        "its gathered windows fit into the scratch planned; and it reports to have reserved just that.",
+        "its gathered windows fit into the scratch planned; and it reports to have reserved just that. Rows, scales "
+        "and "
+        "scratch are planned as the layers are declared.",
     .formula =
         "for each store with a plan, layer and plane: sum of bytes allocated (origin store) = PlanLayer.bytes; "
         "PlanTotal.bytes = their sum = reported reserved-bytes; bytes live in the forward arena <= "
-        "PlanTotal.scratch_bytes",
+        "PlanTotal.scratch_bytes = sum over layers of C rows as they are gathered; slots = sequences * (C + min(recent "
+        "+ "
+        "group - 1, C) of a coded layer), or those of the pool or the host; scale_bytes = those of the C codes",
     .witness = "a plane that was planned",
     .faults =
         "memory-unbounded (tenstorrent/tt-xla#5727), misreported-state (xLLM-AI/xllm#828): windowed layers sized for "
@@ -45,6 +52,7 @@ class PlanMatches final : public RuleChecker<PlanMatches, kInfo, Reads> {
     line.planned = planned.bytes;
     line.at = event;
     store.planned_bytes += planned.bytes;
+    check_line(planned, event, moment);
   }
 
   void on(const trace::PlanTotal& total, const Event& event, const Moment& moment) {
@@ -53,6 +61,12 @@ class PlanMatches final : public RuleChecker<PlanMatches, kInfo, Reads> {
     if (total.bytes != store.planned_bytes)
       violate(event, moment, fmt::format("{} bytes, the sum of the planes planned", store.planned_bytes),
               fmt::format("{} bytes", total.bytes));
+    const StoreModel* declared = moment.model.store(event.store);
+    if (declared == nullptr || declared->layers.empty()) return;
+    const std::uint64_t scratch = gathered_bytes(*declared);
+    if (total.scratch_bytes != scratch)
+      violate(event, moment, fmt::format("{} bytes of scratch, for one sequence's windows of all layers", scratch),
+              fmt::format("{} bytes planned", total.scratch_bytes));
   }
 
   void on(const trace::Allocation& taken, const Event& event, const Moment& moment) {
@@ -91,6 +105,51 @@ class PlanMatches final : public RuleChecker<PlanMatches, kInfo, Reads> {
     std::uint64_t scratch_bytes = 0;  ///< live
     bool is_settled = false;
   };
+
+  /// How many rows the plane has, and what of it is scales, follows from the declaration.
+  void check_line(const trace::PlanLayer& planned, const Event& event, const Moment& moment) {
+    const StoreModel* store = moment.model.store(event.store);
+    if (store == nullptr || event.layer >= store->layers.size() || store->is_reader(event.layer)) return;
+    const std::string plane = fmt::format("{} of layer {}", trace::to_text(planned.plane), event.layer);
+    const std::uint64_t rows = planned_rows(*store, moment.model.pages(event.store), event.layer, planned.plane);
+    if (planned.slots != rows)
+      violate(event, moment, fmt::format("{} rows for {}, as declared", rows, plane),
+              fmt::format("{} rows planned", planned.slots));
+    const std::uint64_t scales = planned_scales(*store, event.layer, planned.plane);
+    if (planned.scale_bytes != scales)
+      violate(event, moment, fmt::format("{} bytes of scales in {}, as declared", scales, plane),
+              fmt::format("{} bytes planned", planned.scale_bytes));
+  }
+
+  /// Those of a pool are every sequence's, and the host's hold K and V together; beside codes lie the newest rows.
+  static std::uint64_t planned_rows(const StoreModel& store, const PagesModel* pages, LayerIndex layer,
+                                    trace::Plane plane) noexcept {
+    if (pages != nullptr) {
+      const trace::PoolDeclared& pool = pages->pool();
+      return std::uint64_t{plane == trace::Plane::both ? pool.host_blocks : pool.pool_blocks} * pool.block;
+    }
+    return (std::uint64_t{store.layers[layer].capacity} + f32_rows_beside(store, layer)) * store.created.sequences;
+  }
+
+  static std::uint64_t planned_scales(const StoreModel& store, LayerIndex layer, trace::Plane plane) noexcept {
+    const bool has_codes = is_coded(store, layer) && (plane == trace::Plane::k || plane == trace::Plane::v);
+    if (!has_codes) return 0;
+    const trace::LayerDeclared& shape = store.layers[layer];
+    const trace::LayerCode& code = plane == trace::Plane::k ? store.codes[layer].k : store.codes[layer].v;
+    return scale_bytes(code, std::uint64_t{shape.kv_heads} * shape.head_dim) * shape.capacity * store.created.sequences;
+  }
+
+  /// Copies are f32 where the rows are codes; a reader's windows are copied like any other's.
+  static std::uint64_t gathered_bytes(const StoreModel& store) noexcept {
+    std::uint64_t bytes = 0;
+    for (LayerIndex layer = 0; layer < store.layers.size(); ++layer) {
+      const trace::LayerDeclared& shape = store.layers[layer];
+      const trace::LayerFormat& format = store.formats[layer];
+      const std::uint64_t decoded = std::uint64_t{shape.kv_heads} * shape.head_dim * 2 * sizeof(float);
+      bytes += shape.capacity * (is_coded(store, layer) ? decoded : format.k_row_bytes + format.v_row_bytes);
+    }
+    return bytes;
+  }
 
   void take(const trace::Allocation& taken, const Event& event, const Moment& moment) {
     Store& store = stores_[event.store];

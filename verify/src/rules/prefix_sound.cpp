@@ -1,6 +1,6 @@
 // What an admission finds is what it would compute again.
-#include "claimed_pool.hpp"
 #include "rules/calls.hpp"
+#include "rules/follows_pools.hpp"
 #include "rules/rules.hpp"
 
 #include <fmt/format.h>
@@ -39,17 +39,12 @@ constexpr RuleInfo kInfo{
     .reads = Reads::kTypes,
 };
 
-class PrefixSound final : public RuleChecker<PrefixSound, kInfo, Reads> {
+using Pools = FollowsPools<trace::BlockAlloc, trace::BlockHold, trace::BlockRelease, trace::BlockFree,
+                           trace::BlockCached, trace::TableEntry>;
+
+class PrefixSound final : public RuleChecker<PrefixSound, kInfo, Reads>, public Pools {
  public:
-  void on(const trace::PoolDeclared& pool, const Event& event, const Moment& moment) {
-    pools_.on(pool, event, moment.model);
-  }
-  void on(const trace::BlockAlloc& claim, const Event& event, const Moment&) { apply(claim, event); }
-  void on(const trace::BlockHold& claim, const Event& event, const Moment&) { apply(claim, event); }
-  void on(const trace::BlockRelease& claim, const Event& event, const Moment&) { apply(claim, event); }
-  void on(const trace::BlockFree& claim, const Event& event, const Moment&) { apply(claim, event); }
-  void on(const trace::BlockCached& claim, const Event& event, const Moment&) { apply(claim, event); }
-  void on(const trace::TableEntry& claim, const Event& event, const Moment&) { apply(claim, event); }
+  using Pools::on;
 
   void on(const trace::Called& /*called*/, const Event& /*event*/, const Moment& /*moment*/) { told_.clear(); }
 
@@ -114,11 +109,6 @@ class PrefixSound final : public RuleChecker<PrefixSound, kInfo, Reads> {
   }
 
  private:
-  template <class P>
-  void apply(const P& claim, const Event& event) {
-    static_cast<void>(pools_.apply(claim, event));
-  }
-
   static std::string text(std::span<const Prefix> prefixes) {
     if (prefixes.empty()) return "no block";
     constexpr std::size_t kShown = 4;
@@ -147,7 +137,6 @@ class PrefixSound final : public RuleChecker<PrefixSound, kInfo, Reads> {
                       fmt::format("{} layers were read back after a hit without digests of their rows", not_given_));
   }
 
-  ClaimedPools pools_;
   std::vector<Prefix> told_;  ///< of the call under way: published, or hit
   std::uint64_t hit_ = 0;     ///< the last admission, where it found something
   std::uint64_t not_given_ = 0;

@@ -1,12 +1,12 @@
 // A restored sequence is the one that was saved; a file that was never saved is restored by nobody.
 #include "rules/calls.hpp"
+#include "rules/read_backs.hpp"
 #include "rules/rules.hpp"
 
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <map>
-#include <vector>
 
 namespace kvwitness::verify {
 namespace {
@@ -30,7 +30,9 @@ constexpr RuleInfo kInfo{
 
 class SavedState final : public RuleChecker<SavedState, kInfo, Reads> {
  public:
-  void on(const trace::Called& /*called*/, const Event& event, const Moment& /*moment*/) { settle(event.store); }
+  void on(const trace::Called& /*called*/, const Event& event, const Moment& /*moment*/) {
+    states_.settle(event.store);
+  }
 
   void on(const trace::Saved& saved, const Event& event, const Moment& moment) {
     told_[saved.digest] = saved;
@@ -62,27 +64,16 @@ class SavedState final : public RuleChecker<SavedState, kInfo, Reads> {
       violate(event, moment, outcome_text(call->law.code), outcome_text(RefusalCode::none), call->number);
     const StoreModel& store = *moment.model.store(event.store);
     if (call->sequence >= store.created.sequences) return;
-    awaited_[event.store] = {call->sequence, call->number, static_cast<std::uint32_t>(store.layers.size())};
+    states_.await(event.store, call->sequence, call->number, store.layers.size());
   }
 
   void on(const trace::StateDigest& state, const Event& event, const Moment& moment) {
-    const auto found = awaited_.find(event.store);
-    if (state.reason != trace::DigestReason::after_edit || found == awaited_.end()) return;
-    Awaited& awaited = found->second;
     const LayerModel* layer = moment.model.layer(event.store, event.sequence, event.layer);
-    if (awaited.layers == 0 || awaited.sequence != event.sequence || layer == nullptr) return;
-    --awaited.layers;
-    judge(state, *layer, awaited.restore, event, moment);
+    if (state.reason != trace::DigestReason::after_edit || layer == nullptr) return;
+    if (const auto cause = states_.take(event)) judge(state, *layer, *cause, event, moment);
   }
 
  private:
-  /// Layers of a restored sequence that were not read back yet.
-  struct Awaited {
-    SequenceId sequence = 0;
-    std::uint64_t restore = 0;  ///< event number
-    std::uint32_t layers = 0;
-  };
-
   void judge(const trace::StateDigest& state, const LayerModel& layer, std::uint64_t cause, const Event& event,
              const Moment& moment) {
     meet();
@@ -92,15 +83,11 @@ class SavedState final : public RuleChecker<SavedState, kInfo, Reads> {
       return violate(event, moment, fmt::format("positions {}, as they were saved", to_text(layer.held())),
                      fmt::format("positions {}", to_text(found)), cause);
     }
-    if (layer.rows() == 0) return;
+    if (layer.rows() == 0 || !states_.are_others(state, layer)) return;
     const auto digests = layer.digests();
-    if (!digests || state.k_digest == 0 || state.v_digest == 0) {
-      ++not_told_;
-    } else if (digests->k != state.k_digest || digests->v != state.v_digest) {
-      violate(event, moment,
-              fmt::format("rows of {} as they were saved: k {:#x}, v {:#x}", to_text(found), digests->k, digests->v),
-              fmt::format("k {:#x}, v {:#x}", state.k_digest, state.v_digest), cause);
-    }
+    violate(event, moment,
+            fmt::format("rows of {} as they were saved: k {:#x}, v {:#x}", to_text(found), digests->k, digests->v),
+            fmt::format("k {:#x}, v {:#x}", state.k_digest, state.v_digest), cause);
   }
 
   void check_range(Range told, Range held, const Event& event, const Moment& moment) {
@@ -130,23 +117,14 @@ class SavedState final : public RuleChecker<SavedState, kInfo, Reads> {
     std::erase_if(told_, [&](const auto& entry) { return moment.model.saved(entry.first) == nullptr; });
   }
 
-  void settle(StoreIndex store) noexcept {
-    const auto found = awaited_.find(store);
-    if (found == awaited_.end()) return;
-    not_told_ += found->second.layers;
-    found->second.layers = 0;
-  }
-
   void on_end(const Moment& /*moment*/, RuleVerdict& verdict) override {
-    for (const auto& [store, awaited] : awaited_) settle(store);
-    if (not_told_ != 0)
+    if (const std::uint64_t layers = states_.not_told(); layers != 0)
       make_inconclusive(verdict,
-                        fmt::format("{} layers were not read back after a restore, or without digests", not_told_));
+                        fmt::format("{} layers were not read back after a restore, or without digests", layers));
   }
 
-  std::map<StoreIndex, Awaited> awaited_;
+  ReadBacks states_;
   std::map<std::uint64_t, trace::Saved> told_;  // by file
-  std::uint64_t not_told_ = 0;
 };
 
 }  // namespace

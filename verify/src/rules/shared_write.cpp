@@ -1,6 +1,6 @@
 // What more than one sequence reads is copied before one of them writes it.
-#include "claimed_pool.hpp"
 #include "rules/calls.hpp"
+#include "rules/follows_pools.hpp"
 #include "rules/rules.hpp"
 
 #include <fmt/format.h>
@@ -37,18 +37,12 @@ constexpr RuleInfo kInfo{
     .reads = Reads::kTypes,
 };
 
-class SharedWrite final : public RuleChecker<SharedWrite, kInfo, Reads> {
+using Pools = FollowsPools<trace::BlockAlloc, trace::BlockHold, trace::BlockRelease, trace::BlockFree,
+                           trace::BlockCached, trace::TableEntry, trace::PrefixPublished>;
+
+class SharedWrite final : public RuleChecker<SharedWrite, kInfo, Reads>, public Pools {
  public:
-  void on(const trace::PoolDeclared& pool, const Event& event, const Moment& moment) {
-    pools_.on(pool, event, moment.model);
-  }
-  void on(const trace::BlockAlloc& claim, const Event& event, const Moment&) { apply(claim, event); }
-  void on(const trace::BlockHold& claim, const Event& event, const Moment&) { apply(claim, event); }
-  void on(const trace::BlockRelease& claim, const Event& event, const Moment&) { apply(claim, event); }
-  void on(const trace::BlockFree& claim, const Event& event, const Moment&) { apply(claim, event); }
-  void on(const trace::BlockCached& claim, const Event& event, const Moment&) { apply(claim, event); }
-  void on(const trace::TableEntry& claim, const Event& event, const Moment&) { apply(claim, event); }
-  void on(const trace::PrefixPublished& claim, const Event& event, const Moment&) { apply(claim, event); }
+  using Pools::on;
 
   void on(const trace::Called& called, const Event& event, const Moment& moment) {
     copies_.clear();
@@ -136,12 +130,7 @@ class SharedWrite final : public RuleChecker<SharedWrite, kInfo, Reads> {
     Range told;
     bool is_odd = false;
   };
-  template <class P>
-  void apply(const P& claim, const Event& event) {
-    static_cast<void>(pools_.apply(claim, event));
-  }
 
-  ClaimedPools pools_;
   std::vector<Copy> copies_;  ///< by layer, of the append under way
   std::uint64_t after_ = 0;   ///< the fork or reorder whose states are read back
   bool is_append_ = false;

@@ -5,6 +5,7 @@
 #include "kvwitness/trace/event_table.hpp"
 #include "kvwitness/trace/names.hpp"
 #include "rules/calls.hpp"
+#include "rules/given_rows.hpp"
 #include "rules/rules.hpp"
 #include "slot_law.hpp"
 
@@ -20,9 +21,10 @@ namespace {
 
 using trace::Operation;
 
-using Reads = Payloads<trace::Called, trace::Append, trace::Overwrite, trace::Move, trace::Truncate, trace::Evict,
-                       trace::Clear, trace::WindowOpened, trace::WindowRun, trace::RegionMeasured, trace::Allocation,
-                       trace::Free, trace::Reported, trace::AttentionStep, trace::TensorRecorded, trace::StepBegin>;
+using Reads = Payloads<trace::Called, trace::RowDigests, trace::Append, trace::Overwrite, trace::Move, trace::Truncate,
+                       trace::Evict, trace::Clear, trace::WindowOpened, trace::WindowRun, trace::RegionMeasured,
+                       trace::Allocation, trace::Free, trace::Reported, trace::AttentionStep, trace::TensorRecorded,
+                       trace::StepBegin>;
 
 constexpr RuleInfo kInfo{
     .id = "trace-truth",
@@ -83,11 +85,13 @@ class TraceTruth final : public RuleChecker<TraceTruth, kInfo, Reads> {
     if (rows == nullptr) return;
     call_.before = rows->held();
     call_.next = rows->end();
+    given_.begin(rows->end());
     call_.next_lost = std::max(rows->start(), rows->sinks_max());
     call_.after = moment.model.held_after(event.store, event.sequence, event.layer);
   }
 
   void on(const trace::StepBegin& /*begin*/, const Event& /*event*/, const Moment& /*moment*/) { observed_ = 0; }
+  void on(const trace::RowDigests& rows, const Event& event, const Moment& moment);
   void on(const trace::Append& append, const Event& event, const Moment& moment);
   void on(const trace::Overwrite& overwrite, const Event& event, const Moment& moment);
   void on(const trace::Move& move, const Event& event, const Moment& moment);
@@ -157,6 +161,7 @@ class TraceTruth final : public RuleChecker<TraceTruth, kInfo, Reads> {
   std::vector<Attended> attended_;
   Call call_;
   std::vector<std::pair<trace::Append, std::uint64_t>> pieces_;  ///< of the append under way, with event numbers
+  GivenRows given_;                                              ///< of a coded layer
   std::unordered_map<std::uint64_t, OffsetLaw> offsets_;         ///< by store, sequence and layer
   std::vector<std::uint64_t> reserved_;                          ///< by store: bytes of declared storages
   std::map<StoreIndex, std::uint64_t> uniform_rows_;             ///< by store, as reported
@@ -175,6 +180,12 @@ void TraceTruth::check_slots(const StoreModel& store, Position first, std::uint3
   const std::optional<Slot> lawful = lawful_slot(store, event.layer, call_.after.from, first);
   if (lawful && *lawful != slot)
     violate(event, moment, fmt::format("position {} in slot {}", first, *lawful), fmt::format("slot {}", slot));
+}
+
+void TraceTruth::on(const trace::RowDigests& rows, const Event& event, const Moment& moment) {
+  const StoreModel* store = store_of(event, moment);
+  const bool is_given = store != nullptr && call_.operation == Operation::append && !store->call.quantised;
+  if (is_given && is_coded(*store, event.layer)) given_.add(rows);
 }
 
 void TraceTruth::on(const trace::Append& append, const Event& event, const Moment& moment) {
@@ -234,10 +245,10 @@ void TraceTruth::check_digests(const LayerModel& rows, const Event& event, const
   const Range coded = coded_by_append(*moment.model.store(event.store), event.layer, call_.before, call_.after);
   for (const auto& [piece, number] : pieces_) {
     const Range range{piece.first, piece.first + std::min(piece.count, trace::kNoPosition - piece.first)};
-    // Rows that became codes at once have their codes' digests by now; quantise-once holds those to the rows given.
-    if (range.from < coded.to && coded.from < range.to) continue;
-    const auto given = rows.digests(range);
     if (!rows.holds(range)) continue;  // told by the other checks
+    // Rows that became codes at once have their codes' digests by now.
+    const bool is_coded_at_once = range.from < coded.to && coded.from < range.to;
+    const auto given = is_coded_at_once ? given_.digests(range) : rows.digests(range);
     is_given = is_given && given && piece.k_digest != 0 && piece.v_digest != 0;
     if (!given || piece.k_digest == 0 || piece.v_digest == 0) continue;
     if (given->k == piece.k_digest && given->v == piece.v_digest) continue;
