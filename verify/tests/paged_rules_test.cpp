@@ -314,6 +314,18 @@ BOOST_AUTO_TEST_CASE(an_admitted_sequence_that_is_refused_for_memory_fails) {
   BOOST_TEST(only(more) == "");
 }
 
+// What it shared before it was admitted excuses nothing afterwards.
+BOOST_AUTO_TEST_CASE(a_sequence_that_was_a_fork_is_admitted_like_any_other) {
+  PagedTrace trace({.pool_blocks = 4});
+  trace.append(0, 4);
+  trace.fork(0, 1, 4);
+  trace.truncate(1, 0);
+  trace.admit(1, 4, 0, {});
+  BOOST_TEST(only(trace) == "");
+  trace.refuse(1, appended(4), RefusalCode::no_memory);
+  BOOST_TEST(fails(trace, "admission"));
+}
+
 BOOST_AUTO_TEST_SUITE_END()
 
 // ---- stream-order ---------------------------------------------------------------------------------------------------

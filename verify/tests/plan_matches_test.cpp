@@ -84,6 +84,68 @@ BOOST_AUTO_TEST_CASE(a_total_is_the_sum_of_its_lines) {
   BOOST_CHECK(trace.failing() == kOnlyThis);
 }
 
+// 2 sequences of 4 slots, f32: 8 rows, no scales, and windows of 4 rows of 16 bytes in both planes.
+BOOST_AUTO_TEST_CASE(rows_scales_and_scratch_are_those_of_the_declaration) {
+  Planned rows;
+  rows.edit<trace::PlanLayer>(0, [](trace::PlanLayer& line) { --line.slots; });
+  RuleVerdict verdict = rows.verdict_of(kRule);
+  BOOST_REQUIRE_EQUAL(verdict.violations, 1U);
+  BOOST_CHECK_EQUAL(verdict.shown[0].expected, "8 rows for k of layer 0, as declared");
+  BOOST_CHECK(rows.failing() == kOnlyThis);
+  Planned scales;
+  scales.edit<trace::PlanLayer>(1, [](trace::PlanLayer& line) { line.scale_bytes = 2; });
+  BOOST_CHECK_EQUAL(scales.verdict_of(kRule).violations, 1U);
+  Planned scratch;
+  scratch.edit<trace::PlanTotal>(0, [](trace::PlanTotal& total) { ++total.scratch_bytes; });
+  verdict = scratch.verdict_of(kRule);
+  BOOST_REQUIRE_EQUAL(verdict.violations, 1U);
+  BOOST_CHECK_EQUAL(verdict.shown[0].observed, "129 bytes planned");
+  BOOST_CHECK(scratch.failing() == kOnlyThis);
+}
+
+// q8-0 rows of 32 values: 34 bytes, 2 of them a scale. 2 sequences of 8 slots, and f32 rows besides: with 2 recent ones
+// and groups of 4 at most 5.
+BOOST_AUTO_TEST_CASE(of_a_coded_layer_codes_have_scales_and_f32_rows_lie_besides) {
+  TraceBuilder trace;
+  const auto store = trace.flat({.capacity = 8, .head_dim = 32});
+  trace.edit<trace::LayerFormat>(0, [](trace::LayerFormat& format) {
+    format.k_type = format.v_type = trace::DType::q8_0;
+    format.k_row_bytes = format.v_row_bytes = 34;
+  });
+  const std::size_t at = trace.index_of(trace::EventType::LayerFormat) + 1;
+  for (const trace::Plane plane : {trace::Plane::k, trace::Plane::v}) {
+    trace::LayerCode code{};
+    code.plane = plane;
+    code.code = trace::DType::q8_0;
+    code.recent = 2;
+    code.quantise_group = 4;
+    trace.insert(at, {store, trace::kNoSequence, 0}, code);
+  }
+  constexpr std::uint64_t kBytes = 2 * (8 * 34 + 5 * 128);
+  for (std::size_t i = 0; i < 2; ++i)
+    trace.edit<trace::Allocation>(i, [](trace::Allocation& taken) { taken.bytes = kBytes; });
+  for (const trace::Plane plane : {trace::Plane::k, trace::Plane::v}) {
+    trace::PlanLayer line{};
+    line.plane = plane;
+    line.bytes = kBytes;
+    line.slots = 2 * (8 + 5);
+    line.scale_bytes = 2 * 8 * 2;
+    trace.emit({store, trace::kNoSequence, 0}, line);
+  }
+  trace::PlanTotal total{};
+  total.bytes = 2 * kBytes;
+  total.scratch_bytes = 8 * 2 * 128;
+  trace.emit({store}, total);
+  const auto wrong = [&] { return trace.verdict_of(kRule).violations; };
+  const std::uint64_t reported = wrong();  // what the builder reports, of rows that it has as f32
+  trace.edit<trace::PlanLayer>(0, [](trace::PlanLayer& line) { line.slots = 16; });
+  BOOST_CHECK_EQUAL(wrong(), reported + 1);
+  trace.edit<trace::PlanLayer>(1, [](trace::PlanLayer& line) { line.scale_bytes = 0; });
+  BOOST_CHECK_EQUAL(wrong(), reported + 2);
+  trace.edit<trace::PlanTotal>(0, [](trace::PlanTotal& one) { ++one.scratch_bytes; });
+  BOOST_CHECK_EQUAL(wrong(), reported + 3);
+}
+
 BOOST_AUTO_TEST_CASE(a_report_that_differs_from_the_plan_fails) {
   Planned trace;
   trace.edit<trace::Reported>(0, [](trace::Reported& reported) { reported.value -= 16; });

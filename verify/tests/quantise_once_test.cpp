@@ -158,6 +158,14 @@ BOOST_AUTO_TEST_CASE(codes_must_be_those_of_the_rows_given) {
   }
 }
 
+// Rows 0 and 1 become codes in the append that brings them; what it says to have written are the rows given.
+BOOST_AUTO_TEST_CASE(rows_that_are_coded_at_once_are_told_as_they_were_given) {
+  CodedTrace coded = correct();
+  const std::uint64_t before = coded.trace.verdict_of("trace-truth").violations;
+  coded.trace.edit<trace::Append>(0, [](trace::Append& append) { append.k_digest ^= 1; });
+  BOOST_TEST(coded.trace.verdict_of("trace-truth").violations == before + 1);
+}
+
 BOOST_AUTO_TEST_CASE(digests_that_are_left_out_decide_nothing) {
   CodedTrace coded = correct();
   const std::size_t last = coded.trace.count(trace::EventType::RowDigests) - 1;

@@ -191,6 +191,46 @@ BOOST_AUTO_TEST_CASE(rows_that_were_not_read_back_cannot_be_judged) {
   BOOST_CHECK(trace.judged().status == Status::inconclusive);
 }
 
+// One file restored into many sequences holds no more rows than the model remembers.
+BOOST_AUTO_TEST_CASE(restored_rows_are_bounded) {
+  constexpr std::uint32_t kRows = kModelRowsMax / 2;
+  constexpr std::uint64_t kFile = 7;
+  Model model;
+  trace::StoreCreated created{};
+  created.layers = 1;
+  created.sequences = 3;
+  created.capabilities = static_cast<std::uint64_t>(trace::Capability::save);
+  model.apply(trace::make_event({0}, created));
+  trace::LayerDeclared layer{};
+  layer.capacity = kRows;
+  model.apply(trace::make_event({0, trace::kNoSequence, 0}, layer));
+  const auto call = [&](const trace::Subject& subject, const trace::Called& called) {
+    trace::Event event = trace::make_event(subject, called);
+    event.number = 9;
+    model.apply(event);
+    if (called.operation == trace::Operation::save)
+      model.apply(trace::make_event(subject, trace::Saved{8, kFile, 0, 0, {}}));
+    trace::RegionMeasured region{};
+    region.operation = called.operation;
+    model.apply(trace::make_event(subject, region));
+  };
+  trace::Called called{};
+  called.operation = trace::Operation::append;
+  called.count = kRows;
+  call({0, 0, 0}, called);
+  called = {};
+  called.operation = trace::Operation::save;
+  call({0, 0}, called);
+  called.operation = trace::Operation::restore;
+  called.file = kFile;
+  call({0, 1}, called);
+  call({0, 1}, called);  // in place of what it held
+  BOOST_CHECK(model.lost_track().empty());
+  BOOST_CHECK_EQUAL(model.layer(0, 1, 0)->end(), kRows);
+  call({0, 2}, called);
+  BOOST_CHECK(!model.lost_track().empty());
+}
+
 BOOST_AUTO_TEST_CASE(the_newest_files_are_remembered) {
   SavedStates saves;
   for (std::uint64_t file = 1; file <= kModelSavesMax; ++file) saves.keep({file, 0, {LayerModel{}}});
