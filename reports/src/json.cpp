@@ -1,77 +1,57 @@
 #include "kvwitness/reports/json.hpp"
 
-#include <fmt/format.h>
-#include <nlohmann/json.hpp>
+#include "kvwitness/trace/trace_header.hpp"
 
+#include "case_json.hpp"
+#include "file_error.hpp"
+
+#include <fstream>
 #include <ostream>
+#include <system_error>
 
 namespace kvwitness::reports {
 namespace {
 
-using Json = nlohmann::ordered_json;
-
-std::string hex(std::uint64_t value) {
-  return fmt::format("0x{:016x}", value);
+Json request_json(const Request& request) {
+  Json paths = Json::array();
+  for (const std::filesystem::path& path : request.paths) paths.push_back(path.generic_string());
+  return {{"paths", std::move(paths)},
+          {"seed", request.seed ? Json(hex_text(*request.seed)) : Json(nullptr)},
+          {"params", request.params.empty() ? Json::object() : Json(request.params)},
+          {"repeat", request.repeat}};
 }
 
-Json step_json(const trace::Claims& claims, std::uint32_t step) {
-  if (step >= claims.steps.size()) return nullptr;
-  const trace::StepInfo& info = claims.steps[step];
-  return {{"index", step},     {"operation", info.operation}, {"id", info.id},
-          {"file", info.file}, {"line", info.line},           {"column", info.column}};
+Json selection_json(const std::optional<Selection>& selection) {
+  if (!selection) return nullptr;
+  return {{"digest", hex_text(selection->digest)},
+          {"cases", selection->cases},
+          {"runnable", selection->runnable},
+          {"request", request_json(selection->request)}};
 }
 
-template <class Value>
-Json unless(Value value, Value none) {
-  return value == none ? Json(nullptr) : Json(value);
+Request request_of(const JsonReader& json) {
+  json.only({"paths", "seed", "params", "repeat"});
+  Request request;
+  for (const std::string& path : json.at("paths").texts()) request.paths.emplace_back(path);
+  if (const auto seed = json.find("seed")) request.seed = seed->hex();
+  const JsonReader params = json.at("params");
+  for (const std::string& name : params.keys()) request.params.emplace(name, params.at(name).text());
+  request.repeat = json.at("repeat").count32();
+  return request;
 }
 
-Json violation_json(const trace::Claims& claims, const verify::Violation& violation) {
-  const bool named = violation.subject.store < claims.stores.size();
-  return {{"event", violation.event},
-          {"cause", violation.cause},
-          {"store", named ? Json(claims.stores[violation.subject.store].name) : Json(nullptr)},
-          {"sequence", unless(violation.subject.sequence, trace::kNoSequence)},
-          {"layer", unless(violation.subject.layer, trace::kNoLayer)},
-          {"step", step_json(claims, violation.step)},
-          {"token", violation.token},
-          {"expected", violation.expected},
-          {"observed", violation.observed}};
+std::optional<Selection> selection_of(const std::optional<JsonReader>& json) {
+  if (!json) return std::nullopt;
+  json->only({"digest", "cases", "runnable", "request"});
+  return Selection{json->at("digest").hex(), json->at("cases").count(), json->at("runnable").count(),
+                   request_of(json->at("request"))};
 }
 
-Json rule_json(const trace::Claims& claims, const verify::RuleVerdict& rule) {
-  Json shown = Json::array();
-  for (const verify::Violation& violation : rule.shown) shown.push_back(violation_json(claims, violation));
-  return {{"rule", rule.rule},        {"level", verify::to_text(rule.level)}, {"status", verify::to_text(rule.status)},
-          {"met", rule.met},          {"violations", rule.violations},        {"note", rule.note},
-          {"shown", std::move(shown)}};
-}
-
-Json case_json(const CaseResult& one) {
-  Json rules = Json::array();
-  for (const verify::RuleVerdict& rule : one.verdict.rules) rules.push_back(rule_json(one.claims, rule));
-  Json witnesses = Json::array();
-  for (const verify::WitnessVerdict& witness : one.verdict.witnesses) {
-    witnesses.push_back({{"name", witness.name}, {"status", verify::to_text(witness.status)}, {"met", witness.met}});
-  }
-  const bool skipped = !one.skipped_because.empty();
-  return {{"scenario", one.scenario},
-          {"variant", one.variant},
-          {"title", one.claims.title},
-          {"store", one.store},
-          {"status", verify::to_text(skipped ? verify::Status::skipped : one.verdict.status)},
-          {"skipped_because", one.skipped_because},
-          {"nondeterministic", one.nondeterministic},
-          {"seconds", one.seconds},
-          {"seed", hex(one.claims.seed)},
-          {"events", one.verdict.events},
-          {"steps", one.verdict.steps},
-          {"digest", hex(one.verdict.digest)},
-          {"trace", one.trace.string()},
-          {"replay", one.claims.replay},
-          {"notes", one.verdict.notes},
-          {"witnesses", std::move(witnesses)},
-          {"rules", std::move(rules)}};
+Shard shard_of(const JsonReader& json) {
+  json.only({"index", "count"});
+  const Shard shard{json.at("index").count32(), json.at("count").count32()};
+  if (shard.index == 0 || shard.index > shard.count) json.fail("is no shard");
+  return shard;
 }
 
 }  // namespace
@@ -81,11 +61,41 @@ void write_json(const SuiteResult& result, std::ostream& out) {
   for (const CaseResult& one : result.cases) cases.push_back(case_json(one));
   const Json report = {{"kvwitness", "report"},
                        {"version", 1},
+                       {"producer", trace::this_producer()},
                        {"exit_code", exit_code(result)},
                        {"seconds", result.seconds},
-                       {"stale_goldens", result.stale_goldens},
+                       {"selection", selection_json(result.selection)},
+                       {"shard", {{"index", result.shard.index}, {"count", result.shard.count}}},
+                       {"stale_baselines", result.stale_baselines},
                        {"cases", std::move(cases)}};
   out << report.dump(2, ' ', false, Json::error_handler_t::replace) << "\n";
+}
+
+SuiteResult read_json(std::istream& in, const std::string& name) {
+  const Json report = parse_json(in, name);
+  const JsonReader json(report, name);
+  const auto kind = json.find("kvwitness");
+  if (!kind || !kind->is_text() || kind->text() != "report") json.fail("is no report of kvwitness");
+  if (json.at("version").count() != 1) json.at("version").fail("is not 1, which is what this program reads");
+  json.only(
+      {"kvwitness", "version", "producer", "exit_code", "seconds", "selection", "shard", "stale_baselines", "cases"});
+  if (json.at("producer").text() != trace::this_producer())
+    json.fail("is a report of " + json.at("producer").text() + "; this is " + std::string(trace::this_producer()));
+  SuiteResult result;
+  static_cast<void>(json.at("exit_code").count());  // follows from the rest
+  result.seconds = json.at("seconds").number();
+  result.selection = selection_of(json.find("selection"));
+  result.shard = shard_of(json.at("shard"));
+  result.stale_baselines = json.at("stale_baselines").texts();
+  for (const JsonReader& one : json.at("cases").list()) result.cases.push_back(case_of_json(one));
+  return result;
+}
+
+SuiteResult load_json(const std::filesystem::path& file) {
+  std::ifstream in(file, std::ios::binary);
+  std::error_code ignored;
+  if (!in || std::filesystem::is_directory(file, ignored)) throw_file_error(file, "cannot be read");
+  return read_json(in, file.string());
 }
 
 }  // namespace kvwitness::reports

@@ -48,9 +48,10 @@ enum class Kind { passed, failure, error, skipped };
 
 Kind kind_of(const CaseResult& one) noexcept {
   if (!one.skipped_because.empty()) return Kind::skipped;
-  if (one.nondeterministic) return Kind::error;
-  switch (one.verdict.status) {
-    case Status::pass: return Kind::passed;
+  if (one.nondeterministic || !one.died_because.empty()) return Kind::error;
+  if (!one.unexpected.empty()) return Kind::failure;
+  switch (counted_status(one)) {
+    case Status::pass: return one.known.empty() ? Kind::passed : Kind::skipped;
     case Status::skipped: return Kind::skipped;
     case Status::inconclusive: return Kind::error;
     case Status::vacuous:
@@ -75,9 +76,15 @@ std::string counts_attributes(const Counts& counts) {
 
 std::string finding_lines(const CaseResult& one) {
   std::string text;
+  if (!one.died_because.empty()) text += one.died_because + "\n";
+  for (const std::string& line : one.unexpected) text += "unexpected pass: " + line + "\n";
   if (one.nondeterministic) text += "two runs with the same seed told different events\n";
   for (const verify::RuleVerdict& rule : one.verdict.rules) {
     if (rule.status == Status::pass || rule.status == Status::skipped) continue;
+    if (const KnownFailure* known = known_failure(one, rule.rule, rule.status)) {
+      text += fmt::format("known: {} {}: {}\n", verify::to_text(rule.status), rule.rule, known->reason);
+      continue;
+    }
     text += fmt::format("{} {} ({}): {} violations. {}\n", verify::to_text(rule.status), rule.rule,
                         verify::to_text(rule.level), rule.violations, rule.note);
     for (const verify::Violation& violation : rule.shown) {
@@ -95,29 +102,43 @@ std::string finding_lines(const CaseResult& one) {
 }
 
 std::string first_finding(const CaseResult& one) {
+  if (!one.died_because.empty()) return "no verdict: " + one.died_because;
   if (one.nondeterministic) return "nondeterministic";
+  const Status status = counted_status(one);
   for (const verify::RuleVerdict& rule : one.verdict.rules) {
-    if (rule.status != one.verdict.status) continue;
+    if (rule.status != status || known_failure(one, rule.rule, rule.status) != nullptr) continue;
     const std::string what =
         rule.shown.empty() ? rule.note
                            : "expected " + rule.shown.front().expected + ", observed " + rule.shown.front().observed;
     return fmt::format("{} {}: {}", verify::to_text(rule.status), rule.rule, what);
   }
   for (const verify::WitnessVerdict& witness : one.verdict.witnesses) {
-    if (witness.status == one.verdict.status)
+    if (witness.status == status && known_failure(one, witness.name, witness.status) == nullptr)
       return fmt::format("{} witness {}", verify::to_text(witness.status), witness.name);
   }
-  return std::string(verify::to_text(one.verdict.status));
+  if (!one.unexpected.empty()) return "unexpected pass: " + one.unexpected.front();
+  return std::string(verify::to_text(status));
 }
 
 std::string first_failed_rule(const CaseResult& one) {
+  const Status status = counted_status(one);
   for (const verify::RuleVerdict& rule : one.verdict.rules) {
-    if (rule.status == one.verdict.status) return rule.rule;
+    if (rule.status == status && known_failure(one, rule.rule, rule.status) == nullptr) return rule.rule;
   }
-  return std::string(verify::to_text(one.verdict.status));
+  return std::string(verify::to_text(status));
+}
+
+std::string skip_reason(const CaseResult& one) {
+  std::string text = one.skipped_because;
+  for (const KnownFailure& known : one.known) {
+    text += fmt::format("{}known failure: {}: {}", text.empty() ? "" : "; ", known.rule, known.reason);
+    if (!known.issue.empty()) text += " (" + known.issue + ")";
+  }
+  return text;
 }
 
 std::string file_of(const CaseResult& one) {
+  if (!one.file.empty()) return one.file.generic_string();
   return one.claims.steps.empty() ? "" : one.claims.steps.front().file;
 }
 
@@ -128,7 +149,7 @@ void write_case(const CaseResult& one, std::ostream& out) {
   out << ">\n";
   const Kind kind = kind_of(one);
   if (kind == Kind::skipped) {
-    out << fmt::format("      <skipped message=\"{}\"/>\n", xml_escaped(one.skipped_because));
+    out << fmt::format("      <skipped message=\"{}\"/>\n", xml_escaped(skip_reason(one)));
   } else if (kind != Kind::passed) {
     const std::string_view element = kind == Kind::error ? "error" : "failure";
     out << fmt::format("      <{0} message=\"{1}\" type=\"{2}\">{3}</{0}>\n", element, xml_escaped(first_finding(one)),

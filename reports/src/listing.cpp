@@ -3,16 +3,13 @@
 #include "kvwitness/reports/selection.hpp"
 #include "kvwitness/trace/event_table.hpp"
 
+#include "json_reader.hpp"
 #include "style.hpp"
-
-#include <nlohmann/json.hpp>
 
 #include <ostream>
 
 namespace kvwitness::reports {
 namespace {
-
-using Json = nlohmann::ordered_json;
 
 std::string joined(const std::vector<std::string>& words) {
   std::string text;
@@ -79,6 +76,45 @@ bool write_scenarios_json(const std::vector<std::filesystem::path>& paths, const
   }
   write_indented(list, out);
   return !list.empty();
+}
+
+bool write_case_list(const SuiteResult& listed, std::ostream& out, bool color) {
+  Table table;
+  table.row({{"case", Color::bold}, {"store", Color::bold}, {"", Color::bold}});
+  std::uint64_t skipped = 0;
+  for (const CaseResult& one : listed.cases) {
+    skipped += one.skipped_because.empty() ? 0 : 1;
+    table.row({{printable(case_name(one.scenario, one.variant))},
+               {printable(one.store)},
+               {one.skipped_because.empty() ? "" : "skipped: " + printable(one.skipped_because), Color::dim}});
+  }
+  out << table.render(Style(color)) << "\n"
+      << counted(listed.cases.size(), "case") << ", " << grouped(skipped) << " skipped";
+  if (!listed.shard.is_whole())
+    out << "; shard " << to_text(listed.shard) << " of " << counted(listed.selection->cases, "case");
+  out << "\n";
+  return !listed.cases.empty();
+}
+
+bool write_case_list_json(const SuiteResult& listed, std::ostream& out) {
+  Json cases = Json::array();
+  for (const CaseResult& one : listed.cases) {
+    cases.push_back({{"number", one.number},
+                     {"name", case_name(one.scenario, one.variant)},
+                     {"scenario", one.scenario},
+                     {"variant", one.variant},
+                     {"file", one.file.generic_string()},
+                     {"store", one.store},
+                     {"skipped_because", one.skipped_because}});
+  }
+  write_indented({{"kvwitness", "cases"},
+                  {"version", 1},
+                  {"selection", hex_text(listed.selection->digest)},
+                  {"selected", listed.selection->cases},
+                  {"shard", {{"index", listed.shard.index}, {"count", listed.shard.count}}},
+                  {"cases", std::move(cases)}},
+                 out);
+  return !listed.cases.empty();
 }
 
 void write_stores(const scenarios::StoreRegistry& registry, std::ostream& out, bool color) {

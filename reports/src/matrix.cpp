@@ -139,7 +139,7 @@ MutantMatrix run_mutants(const std::vector<std::filesystem::path>& paths, const 
   const scenarios::StoreRegistry registry = scenarios::with_mutants(scenarios::product_stores());
   SuiteOptions suite = options.suite;
   suite.trace_dir.clear();
-  suite.check_determinism = false;
+  suite.repeat = 1;
   const Work work{scripts, registry, suite};
   for (const scenarios::StoreKind& kind : correct.all()) run_correct(work, kind, matrix.blamed);
   BaseBlame bases;

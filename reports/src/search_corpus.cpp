@@ -77,6 +77,13 @@ bool was_found_on(const scenarios::Script& script, const std::string& store) {
   return script.title.ends_with(stored_title(store, ""));
 }
 
+std::string store_found_on(const scenarios::Script& script) {
+  constexpr std::string_view kOn = " on ";
+  const std::size_t at = script.title.find(kOn);
+  const bool is_kept = script.id.starts_with("search/") && at != std::string::npos;
+  return is_kept ? script.title.substr(at + kOn.size()) : std::string();
+}
+
 std::uint64_t least_capabilities(const scenarios::Case& which, std::uint64_t capabilities,
                                  const scenarios::StoreRegistry& registry) {
   std::uint64_t least = capabilities;

@@ -37,6 +37,9 @@ struct StoredName {
 /// By its title.
 [[nodiscard]] bool was_found_on(const scenarios::Script& script, const std::string& store);
 
+/// By its title; empty where no search has kept it.
+[[nodiscard]] std::string store_found_on(const scenarios::Script& script);
+
 /// The fewest capabilities with which a correct store serves the case: one after the other is taken away as long as the
 /// law still grants every call. `capabilities` is enough.
 [[nodiscard]] std::uint64_t least_capabilities(const scenarios::Case& which, std::uint64_t capabilities,

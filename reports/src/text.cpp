@@ -13,6 +13,7 @@
 #include <map>
 #include <ostream>
 #include <set>
+#include <utility>
 #include <vector>
 
 #include <unistd.h>
@@ -32,12 +33,9 @@ struct Group {
   std::uint64_t met = 0;
   Status worst = Status::pass;
   std::set<std::string> rules;
+  std::uint64_t known = 0;
   std::string note;
 };
-
-Status status_of(const CaseResult& one) noexcept {
-  return one.skipped_because.empty() ? one.verdict.status : Status::skipped;
-}
 
 std::vector<Group> grouped_cases(const SuiteResult& result) {
   std::vector<Group> groups;
@@ -47,9 +45,11 @@ std::vector<Group> grouped_cases(const SuiteResult& result) {
     if (fresh) groups.push_back({.scenario = one.scenario, .store = one.store, .rules = {}, .note = {}});
     Group& group = groups[at->second];
     ++group.cases;
-    group.worst = std::max(group.worst, status_of(one));
+    group.worst = std::max(group.worst, counted_status(one));
+    group.known += one.known.size();
     if (!one.skipped_because.empty()) group.note = one.skipped_because;
     if (one.nondeterministic) group.note = "two runs differ";
+    if (!one.died_because.empty()) group.note = "no verdict: " + one.died_because;
     for (const verify::RuleVerdict& rule : one.verdict.rules) {
       if (rule.met == 0) continue;
       group.rules.insert(rule.rule);
@@ -57,6 +57,11 @@ std::vector<Group> grouped_cases(const SuiteResult& result) {
     }
   }
   return groups;
+}
+
+std::string note_of(const Group& group) {
+  if (group.known == 0) return group.note;
+  return counted(group.known, "known failure") + (group.note.empty() ? "" : "; " + group.note);
 }
 
 void write_table(const SuiteResult& result, const Style& style, std::ostream& out) {
@@ -75,7 +80,7 @@ void write_table(const SuiteResult& result, const Style& style, std::ostream& ou
                {std::string(verify::to_text(group.worst)), color_of(group.worst)},
                {grouped(group.rules.size()), Color::plain, true},
                {grouped(group.met), Color::plain, true},
-               {printable(group.note), Color::dim}});
+               {printable(note_of(group)), Color::dim}});
   }
   out << table.render(style);
 }
@@ -95,6 +100,7 @@ void write_violation(const trace::Claims& claims, const verify::Violation& viola
 void write_rule_findings(const CaseResult& one, const verify::RuleVerdict& rule, const Style& style,
                          std::ostream& out) {
   if (rule.status == Status::pass || rule.status == Status::skipped) return;
+  if (known_failure(one, rule.rule, rule.status) != nullptr) return;
   out << "  " << style.status(rule.status) << " " << rule.rule << " (" << verify::to_text(rule.level) << ")";
   if (rule.violations > 0) out << ": " << counted(rule.violations, "violation");
   if (!rule.note.empty()) out << ": " << printable(rule.note);
@@ -109,17 +115,24 @@ void write_notes(const CaseResult& one, std::ostream& out) {
 }
 
 void write_findings(const CaseResult& one, const Style& style, std::ostream& out) {
-  const Status status = status_of(one);
-  if (!one.nondeterministic && (status == Status::pass || status == Status::skipped)) return;
-  const std::string_view word = one.nondeterministic ? "nondeterministic" : verify::to_text(status);
-  const Color color = one.nondeterministic ? Color::red : color_of(status);
+  const Status status = counted_status(one);
+  if (!is_bad(one)) return;
+  const bool has_died = !one.died_because.empty();
+  const bool is_surprise = status == Status::pass && !one.unexpected.empty();
+  const std::string_view word = has_died               ? "no verdict"
+                                : one.nondeterministic ? "nondeterministic"
+                                : is_surprise          ? "unexpected pass"
+                                                       : verify::to_text(status);
+  const Color color = has_died || one.nondeterministic || is_surprise ? Color::red : color_of(status);
   out << "\n"
       << style.paint(color, word) << " " << printable(case_name(one.scenario, one.variant)) << " on "
       << printable(one.store) << "\n";
+  if (has_died) out << "  " << printable(one.died_because) << "\n";
   if (one.nondeterministic) out << "  two runs with the same seed told different events\n";
+  for (const std::string& line : one.unexpected) out << "  " << printable(line) << "\n";
   for (const verify::RuleVerdict& rule : one.verdict.rules) write_rule_findings(one, rule, style, out);
   for (const verify::WitnessVerdict& witness : one.verdict.witnesses) {
-    if (witness.status == Status::pass) continue;
+    if (witness.status == Status::pass || known_failure(one, witness.name, witness.status) != nullptr) continue;
     out << "  " << style.status(witness.status) << " witness " << printable(witness.name) << ": met "
         << counted(witness.met, "time") << "\n";
   }
@@ -132,10 +145,13 @@ void write_summary(const SuiteResult& result, const Style& style, const TextOpti
   std::array<std::uint64_t, 5> counts{};
   std::uint64_t events = 0;
   std::uint64_t nondeterministic = 0;
+  std::uint64_t died = 0;
+  std::uint64_t surprises = 0;
   for (const CaseResult& one : result.cases) {
-    ++counts[static_cast<std::size_t>(status_of(one))];
+    one.died_because.empty() ? ++counts[static_cast<std::size_t>(counted_status(one))] : ++died;
     events += one.verdict.events;
     nondeterministic += one.nondeterministic ? 1 : 0;
+    surprises += one.unexpected.size();
   }
   std::string line = counted(result.cases.size(), "case");
   std::string separator = ": ";
@@ -145,11 +161,29 @@ void write_summary(const SuiteResult& result, const Style& style, const TextOpti
     line += separator + style.paint(color_of(status), fmt::format("{} {}", grouped(count), verify::to_text(status)));
     separator = ", ";
   }
+  if (died > 0) line += std::exchange(separator, ", ") + style.paint(Color::red, grouped(died) + " without a verdict");
+  if (surprises > 0)
+    line += std::exchange(separator, ", ") + style.paint(Color::red, grouped(surprises) + " unexpectedly passed");
   if (nondeterministic > 0)
     line += separator + style.paint(Color::red, grouped(nondeterministic) + " nondeterministic");
   line += "; " + counted(events, "event") + " judged";
   if (options.timings) line += fmt::format(" in {:.1f} s", result.seconds);
+  if (!result.shard.is_whole()) line += fmt::format("; shard {} only", to_text(result.shard));
   out << "\n" << line << "\n";
+}
+
+void write_known(const SuiteResult& result, std::ostream& out) {
+  bool is_first = true;
+  for (const CaseResult& one : result.cases) {
+    for (const KnownFailure& known : one.known) {
+      if (std::exchange(is_first, false)) out << "\nknown failures:\n";
+      out << printable(fmt::format("  {} on {}: {} {}: {}", case_name(one.scenario, one.variant), one.store,
+                                   verify::to_text(known.status), known.rule, known.reason));
+      if (!known.issue.empty()) out << printable(fmt::format(" ({})", known.issue));
+      if (known.expires) out << ", until " << to_text(*known.expires);
+      out << "\n";
+    }
+  }
 }
 
 void write_slowest(const SuiteResult& result, std::ostream& out) {
@@ -221,8 +255,9 @@ void write_text(const SuiteResult& result, std::ostream& out, const TextOptions&
   write_table(result, style, out);
   for (const CaseResult& one : result.cases) write_findings(one, style, out);
   // Of a case on its own there is room to say what its verdict rests on.
-  const bool is_alone = result.cases.size() == 1 && status_of(result.cases.front()) == Status::pass;
+  const bool is_alone = result.cases.size() == 1 && counted_status(result.cases.front()) == Status::pass;
   if (is_alone) write_notes(result.cases.front(), out);
+  write_known(result, out);
   write_summary(result, style, options, out);
   if (options.timings) write_slowest(result, out);
 }

@@ -20,10 +20,10 @@ CaseResult skipped() {
   return one;
 }
 
-int code(std::vector<CaseResult> cases, std::vector<std::string> stale_goldens = {}) {
+int code(std::vector<CaseResult> cases, std::vector<std::string> stale_baselines = {}) {
   SuiteResult result;
   result.cases = std::move(cases);
-  result.stale_goldens = std::move(stale_goldens);
+  result.stale_baselines = std::move(stale_baselines);
   return kvwitness::reports::exit_code(result);
 }
 
@@ -44,7 +44,15 @@ BOOST_AUTO_TEST_CASE(what_was_not_run_is_no_pass) {
   BOOST_TEST(code({skipped(), with_status(Status::pass)}) == 0);
 }
 
-/// 6 before 1 before 7 before 8 before 9 before 0, in whatever order the cases stand.
+/// A known failure that passed is as stale as a line that no case stands behind.
+BOOST_AUTO_TEST_CASE(an_unexpected_pass_is_stale) {
+  CaseResult surprise = with_status(Status::pass);
+  surprise.unexpected = {"position-order does not fail"};
+  BOOST_TEST(code({surprise}) == 8);
+  BOOST_TEST(code({surprise, with_status(Status::fail)}) == 1);
+}
+
+/// 3 before 6 before 1 before 7 before 8 before 9 before 0, in whatever order the cases stand.
 BOOST_AUTO_TEST_CASE(the_first_that_applies_wins) {
   CaseResult differs = with_status(Status::pass);
   differs.nondeterministic = true;
@@ -57,6 +65,10 @@ BOOST_AUTO_TEST_CASE(the_first_that_applies_wins) {
   BOOST_TEST(code(cases) == 1);
   cases.insert(cases.begin() + 2, differs);
   BOOST_TEST(code(cases) == 6);
+  CaseResult died = with_status(Status::inconclusive);
+  died.died_because = "its process ended with signal 9 (Killed)";
+  cases.push_back(died);
+  BOOST_TEST(code(cases) == 3);
 }
 
 BOOST_AUTO_TEST_SUITE_END()

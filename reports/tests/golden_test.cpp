@@ -73,7 +73,7 @@ BOOST_AUTO_TEST_CASE(a_line_without_a_case_is_stale) {
   fewer.replace(fewer.find("[3, 9]"), 6, "[3]");
   scratch.write("edits.jsonc", fewer);
   const reports::SuiteResult result = run(script, false);
-  BOOST_TEST(result.stale_goldens.size() == 1U);
+  BOOST_TEST(result.stale_baselines.size() == 1U);
   BOOST_TEST(reports::exit_code(result) == 8);
   BOOST_TEST(reports::exit_code(run(script, true)) == 0);
   BOOST_TEST(reports::GoldenFile::load(reports::GoldenFile::beside(script)).lines().size() == 1U);

@@ -5,6 +5,7 @@
 #include "kvwitness/trace/event_table.hpp"
 #include "kvwitness/trace/names.hpp"
 #include "kvwitness/verify/model.hpp"
+#include "cost_meter.hpp"
 #include "witnesses.hpp"
 
 #include <fmt/format.h>
@@ -119,6 +120,7 @@ struct Judge::State {
   std::vector<Seat> seats;
   std::array<std::vector<Seat*>, trace::kLastEventType + 1> by_type;
   WitnessBoard witnesses;
+  CostMeter costs;
 
   trace::RunDigest digest;
   std::uint64_t run_digest = 0;
@@ -223,6 +225,7 @@ void Judge::State::take(const Event& event) {
   model.apply(event);
   const Moment moment{claims, model, step, token, nullptr};
   witnesses.on_event(event, model);
+  costs.on_event(event, moment);
   const auto type = static_cast<std::size_t>(event.type);
   if (type < by_type.size()) {
     for (Seat* seat : by_type[type]) {
@@ -321,6 +324,10 @@ void Judge::on_event(const trace::Event& event) {
 
 void Judge::note_incomplete(std::string why) {
   state_->incomplete(std::move(why));
+}
+
+const std::vector<Costs>& Judge::costs() const noexcept {
+  return state_->costs.by_store();
 }
 
 CaseVerdict Judge::finish() {

@@ -8,6 +8,7 @@ namespace kvwitness::cli {
 
 void add_run(CLI::App& app, int& exit_code);
 void add_list(CLI::App& app, int& exit_code);
+void add_merge(CLI::App& app, int& exit_code);
 void add_check(CLI::App& app, int& exit_code);
 void add_inspect(CLI::App& app, int& exit_code);
 void add_convert(CLI::App& app, int& exit_code);

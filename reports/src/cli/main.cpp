@@ -25,12 +25,12 @@ constexpr const char* kFooter = R"(Start here:
   kvwitness COMMAND --help       options and examples of a command
 
 Exit codes, the first that applies:
-  3  internal error, also: the store that must fail was not blamed
+  3  internal error, also: the store that must fail was not blamed, or the process of a case died
   2  usage, or an input that cannot be read
   6  two runs with the same seed differ
   1  a rule is broken
   7  a check never met what it is about, or a seeded fault survived
-  8  a stale baseline: a line of a golden file that no case stands behind
+  8  a stale baseline: a line of a golden file that no case stands behind, or a known failure that passed or expired
   9  inconclusive: the trace cannot tell
   4  nothing was selected
   0  pass
@@ -85,6 +85,7 @@ int main(int argc, char** argv) {
   app.footer(kFooter);
   kvwitness::cli::add_run(app, exit_code);
   kvwitness::cli::add_list(app, exit_code);
+  kvwitness::cli::add_merge(app, exit_code);
   kvwitness::cli::add_check(app, exit_code);
   kvwitness::cli::add_inspect(app, exit_code);
   kvwitness::cli::add_convert(app, exit_code);

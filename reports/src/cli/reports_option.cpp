@@ -1,16 +1,42 @@
 #include "reports_option.hpp"
 
+#include "kvwitness/reports/github.hpp"
 #include "kvwitness/reports/json.hpp"
 #include "kvwitness/reports/junit.hpp"
+#include "kvwitness/reports/sarif.hpp"
 #include "kvwitness/reports/text.hpp"
 #include "kvwitness/trace/error.hpp"
 
+#include <algorithm>
+#include <array>
 #include <filesystem>
+#include <string_view>
 #include <system_error>
 
 #include <unistd.h>
 
 namespace kvwitness::cli {
+namespace {
+
+struct Format {
+  std::string_view name;
+  void (*write)(const reports::SuiteResult& result, std::ostream& out, bool color);
+};
+
+using Result = reports::SuiteResult;
+
+/// Those that are written when all is done.
+constexpr std::array kFormats = {
+    Format{"text", [](const Result& result, std::ostream& out,
+                      bool color) { reports::write_text(result, out, {.color = color}); }},
+    Format{"json", [](const Result& result, std::ostream& out, bool) { reports::write_json(result, out); }},
+    Format{"junit", [](const Result& result, std::ostream& out, bool) { reports::write_junit(result, out); }},
+    Format{"sarif", [](const Result& result, std::ostream& out, bool) { reports::write_sarif(result, out); }},
+    Format{"github", [](const Result& result, std::ostream& out, bool) { reports::write_annotations(result, out); }},
+    Format{"markdown", [](const Result& result, std::ostream& out, bool) { reports::write_markdown(result, out); }},
+};
+
+}  // namespace
 
 std::pair<std::string, std::string> name_and_value(const std::string& text, const std::string& option) {
   const std::size_t cut = text.find('=');
@@ -42,8 +68,10 @@ void ReportFiles::claim(const std::string& name) {
 Reports::Reports(const std::vector<std::string>& wanted, const std::vector<std::string>& inputs) : files_(inputs) {
   for (const std::string& one : wanted) {
     const auto [format, file] = name_and_value(one, "--report");
-    if (format != "text" && format != "json" && format != "junit" && format != "perfetto") {
-      throw trace::Error("unknown report format '" + format + "'; there are text, json, junit and perfetto");
+    const bool is_written = std::ranges::find(kFormats, format, &Format::name) != kFormats.end();
+    if (!is_written && format != "perfetto") {
+      throw trace::Error("unknown report format '" + format +
+                         "'; there are text, json, junit, sarif, github, markdown and perfetto");
     }
     files_.claim(file);
     auto output = std::make_unique<Output>(file);
@@ -70,9 +98,7 @@ void Reports::finish(const reports::SuiteResult& result,
   for (Report& report : reports_) {
     std::ostream& out = report.output->stream();
     const bool color = report.output->is_standard() && reports::want_color(STDOUT_FILENO);
-    if (report.format == "text") reports::write_text(result, out, {.color = color});
-    if (report.format == "json") reports::write_json(result, out);
-    if (report.format == "junit") reports::write_junit(result, out);
+    std::ranges::find(kFormats, report.format, &Format::name)->write(result, out, color);
     report.output->close();
   }
   if (files_.standard_is_taken()) return;
@@ -83,10 +109,10 @@ void Reports::finish(const reports::SuiteResult& result,
 
 void add_report_option(CLI::App& command, std::vector<std::string>& wanted) {
   command
-      .add_option(
-          "--report", wanted,
-          "FORMAT=FILE: text, json, junit or perfetto; FILE - is standard output. May be repeated. Without one on "
-          "standard output the text for people goes there")
+      .add_option("--report", wanted,
+                  "FORMAT=FILE: text, json, junit, sarif, github (annotations), markdown (step summary) or perfetto; "
+                  "FILE - is standard output. May be repeated. Without one on "
+                  "standard output the text for people goes there")
       ->type_name("FORMAT=FILE")
       ->take_all()
       ->expected(1);

@@ -35,8 +35,8 @@ class ReportFiles {
 /// The reports that were asked for, with their files open. Standard output gets `fallback` unless a report goes there.
 class Reports {
  public:
-  /// `wanted`: "text=FILE", "json=FILE", "junit=FILE", "perfetto=FILE"; "-" is standard output. Throws trace::Error for
-  /// an unknown format, a file that cannot be written, and what ReportFiles refuses.
+  /// `wanted`: "text=FILE", or json, junit, sarif, github, markdown, perfetto; "-" is standard output. Throws
+  /// trace::Error for an unknown format, a file that cannot be written, and what ReportFiles refuses.
   Reports(const std::vector<std::string>& wanted, const std::vector<std::string>& inputs);
 
   [[nodiscard]] bool needs_traces() const noexcept { return !timelines_.empty(); }

@@ -3,39 +3,87 @@
 #pragma once
 
 #include "kvwitness/reports/golden.hpp"
+#include "kvwitness/reports/known_failures.hpp"
+#include "kvwitness/reports/shard.hpp"
 #include "kvwitness/scenarios/driver.hpp"
 #include "kvwitness/trace/bus.hpp"
 #include "kvwitness/verify/judge.hpp"
 
+#include <chrono>
 #include <cstdint>
 #include <filesystem>
 #include <functional>
 #include <map>
 #include <optional>
+#include <set>
 #include <string>
+#include <string_view>
+#include <utility>
 #include <vector>
 
 namespace kvwitness::reports {
 
 /// One case on one store.
 struct CaseResult {
+  std::uint64_t number = 0;    ///< place in the whole selection, from 1; 0: not of one
+  std::filesystem::path file;  ///< the script, as its path was given; empty: not known
   std::string scenario;
   std::string variant;   ///< "tokens=17 window=4"; empty without a matrix
   std::string store;     ///< kind that stood for "@sut"
   trace::Claims claims;  ///< as judged: step table with file and line, replay command
   verify::CaseVerdict verdict;
   std::string skipped_because;  ///< non-empty: not run
+  std::string died_because;     ///< why its process ended before it had a verdict; empty: it has one
   bool nondeterministic = false;
   double seconds = 0;
   std::filesystem::path trace;          ///< saved here; empty: not saved
   GoldenValue golden;                   ///< what a golden keeps of the run
   std::vector<std::string> only_rules;  ///< rules that it was judged by; empty: all
+  verify::Costs costs;                  ///< of decode steps of the store under test
+  std::vector<KnownFailure> known;      ///< known failures that it shows: verdicts as expected, which do not count
+  std::vector<std::string> unexpected;  ///< known failures that it does not show, though it was run: one sentence each
   std::string incomplete;               ///< why the trace that was checked does not tell the whole run; empty: it does
 };
 
+/// Whether a verdict of a rule or witness is a known failure of the case.
+[[nodiscard]] const KnownFailure* known_failure(const CaseResult& one, std::string_view rule,
+                                                verify::Status status) noexcept;
+
+/// The case's status without the verdicts that are known failures; skipped where it was not run, inconclusive where it
+/// has no verdict.
+[[nodiscard]] verify::Status counted_status(const CaseResult& one) noexcept;
+
+/// Whether a case that was run stands in the way of green: it has no verdict, told other events the second time, its
+/// counted status is no pass, or a known failure passed. A skipped case does not.
+[[nodiscard]] bool is_bad(const CaseResult& one) noexcept;
+
+/// What was asked for, so that a result can be run again.
+struct Request {
+  std::vector<std::filesystem::path> paths;  ///< empty: the library that ships with the program
+  std::optional<std::uint64_t> seed;
+  std::map<std::string, std::string> params;
+  std::uint32_t repeat = 1;
+
+  friend bool operator==(const Request&, const Request&) noexcept = default;
+};
+
+/// The whole of which a run is a part.
+struct Selection {
+  std::uint64_t digest =
+      0;  ///< of version, scripts, goldens, budgets, known failures, names of cases, seed, parameters, repetitions
+  std::uint64_t cases = 0;     ///< in all shards together
+  std::uint64_t runnable = 0;  ///< of those, cases whose store has what they require
+  Request request;
+
+  friend bool operator==(const Selection&, const Selection&) noexcept = default;
+};
+
 struct SuiteResult {
+  std::optional<Selection> selection;  ///< absent: traces were checked, nothing was selected
+  Shard shard;
   std::vector<CaseResult> cases;
-  std::vector<std::string> stale_goldens;  ///< lines of golden files that no case stands behind
+  /// Lines of goldens, budgets and known failures that no case stands behind, and expired ones, with their file.
+  std::vector<std::string> stale_baselines;
   double seconds = 0;
 };
 
@@ -50,8 +98,19 @@ struct SuiteOptions {
   std::filesystem::path trace_dir{};            ///< where every case's trace is saved; empty: nowhere
   std::string trace_format = "jsonl";           ///< or "blocks"
   trace::ClockKind clock = trace::ClockKind::none;
-  bool check_determinism = false;  ///< run twice, compare digests
-  bool update_goldens = false;     ///< write goldens for scripts that have some or were named, instead of comparing
+  std::uint32_t repeat = 1;  ///< times that each case is run; their digests are compared
+  Shard shard{};             ///< the part of the selection that is run
+  std::uint32_t jobs = 1;    ///< processes that run cases; more than 1: they are forked, see `run_suite`
+  bool fail_fast = false;    ///< nothing is run after the first case that `is_bad`
+  /// Cases ("id[variant]", store) that are run, all others are left out; absent: all that are selected.
+  std::optional<std::set<std::pair<std::string, std::string>>> only{};
+  bool update_goldens = false;       ///< write goldens for scripts that have some or were named, instead of comparing
+  std::filesystem::path budgets{};   ///< what decode steps may cost, see budgets.hpp; empty: not judged
+  bool update_budgets = false;       ///< lower budgets to what was measured, add missing ones, drop stale ones
+  bool allow_budget_growth = false;  ///< with update_budgets: raise them too
+  std::filesystem::path known_failures{};  ///< list of them, see known_failures.hpp; empty: none
+  /// The day by which known failures expire.
+  std::chrono::sys_days today = std::chrono::floor<std::chrono::days>(std::chrono::system_clock::now());
   std::function<void(const std::string& what)> progress{};  ///< may be empty
   std::function<void(const CaseResult& done)> on_case{};    ///< called as each case ends; may be empty
 };
@@ -63,7 +122,18 @@ struct SuiteOptions {
 /// Loads scripts (files, or directories searched for *.jsonc in order of path), checks that every rule they ask for
 /// exists, and runs every selected case on every store. Where a golden lies beside a script (see golden.hpp), its
 /// cases are held to it, unless a seed or a parameter was given. All scripts are loaded before the first case runs.
-/// Throws trace::Error where a script cannot be loaded.
+///
+/// Budgets add the rule "budget" to cases of their scenarios. Where they are updated, a scenario counts that ran whole
+/// on a store, every case of it green.
+///
+/// Known failures do not count as long as they are as their line says. A line that no loaded case stands behind is
+/// stale, unless a parameter was given, which changes the names of cases.
+///
+/// With more than one job cases run in forked processes, so call it while the process has one thread. Verdicts, their
+/// order and the order of `on_case` do not depend on jobs. A case whose process dies has `died_because` and no verdict,
+/// and the others go on. Throws trace::Error where a script cannot be loaded, and for goldens or budgets that are to be
+/// written while only a shard is run, and where two known failures are about the same rule of a selected case, and
+/// where a case of `only` is not selected.
 [[nodiscard]] SuiteResult run_suite(const std::vector<std::filesystem::path>& paths,
                                     const scenarios::StoreRegistry& registry, const SuiteOptions& options);
 
@@ -71,12 +141,16 @@ struct SuiteOptions {
 /// with a byte offset where it is malformed; a trace that was cut off is no error but inconclusive.
 [[nodiscard]] CaseResult check_trace(const std::filesystem::path& file, const verify::JudgeOptions& options = {});
 
+/// The cases that `run_suite` would run with these options, without verdicts; skipped ones have their reason.
+[[nodiscard]] SuiteResult list_suite(const std::vector<std::filesystem::path>& paths,
+                                     const scenarios::StoreRegistry& registry, const SuiteOptions& options);
+
 /// Exit codes of the program. Where several apply, `exit_code` gives the first in the order 3, 2, 6, 1, 7, 8, 9, 4, 0.
 enum class ExitCode : int {
   pass = 0,
   violation = 1,
   invalid_input = 2,   ///< usage, or an input that cannot be read
-  internal_error = 3,  ///< also: the canary, a store known to be wrong, passed
+  internal_error = 3,  ///< also: the canary, a store known to be wrong, passed; the process of a case died
   nothing_selected = 4,
   nondeterministic = 6,
   vacuous = 7,  ///< a check that never met what it is about, or a seeded fault that survived
@@ -84,6 +158,7 @@ enum class ExitCode : int {
   inconclusive = 9,
 };
 
+/// A shard in which nothing could run passes where another shard of the selection has something to run.
 [[nodiscard]] int exit_code(const SuiteResult& result) noexcept;
 
 }  // namespace kvwitness::reports

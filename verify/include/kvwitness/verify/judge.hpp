@@ -4,6 +4,7 @@
 #include "kvwitness/trace/bus.hpp"
 #include "kvwitness/trace/claims.hpp"
 #include "kvwitness/verify/checker.hpp"
+#include "kvwitness/verify/costs.hpp"
 #include "kvwitness/verify/verdict.hpp"
 
 #include <memory>
@@ -34,6 +35,8 @@ class Judge final : public trace::Subscriber {
   void note_incomplete(std::string why);
   /// Ends the run. Called once.
   [[nodiscard]] CaseVerdict finish();
+  /// What decode steps have cost so far, by the store's index; a store beyond the end had none.
+  [[nodiscard]] const std::vector<Costs>& costs() const noexcept;
 
  private:
   struct State;

@@ -1,0 +1,19 @@
+/// How long something took.
+#pragma once
+
+#include <chrono>
+
+namespace kvwitness::reports {
+
+/// Counts from its construction.
+class Stopwatch {
+ public:
+  [[nodiscard]] double seconds() const {
+    return std::chrono::duration<double>(std::chrono::steady_clock::now() - start_).count();
+  }
+
+ private:
+  std::chrono::steady_clock::time_point start_ = std::chrono::steady_clock::now();
+};
+
+}  // namespace kvwitness::reports
