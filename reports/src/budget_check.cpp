@@ -44,7 +44,8 @@ void BudgetCheck::update(const std::vector<SelectedScript>& scripts) {
 
 std::string BudgetCheck::why_stale(const Budgets::Key& key, const std::vector<SelectedScript>& scripts,
                                    const scenarios::StoreRegistry& registry) const {
-  const auto& [scenario, store] = key;
+  const std::string& scenario = key.first;
+  const std::string& store = key.second;
   const auto is_its = [&](const SelectedScript& selected) { return selected.script.id == scenario; };
   const auto selected = std::ranges::find_if(scripts, is_its);
   if (selected == scripts.end()) return fmt::format("no scenario is called '{}'", scenario);

@@ -124,7 +124,7 @@ BOOST_AUTO_TEST_CASE(foreign_shards_are_refused) {
   };
   BOOST_TEST(!is_foreign(run(scratch, {2, 2})));
   BOOST_TEST(is_foreign(run(scratch, {2, 2}, 7)));
-  BOOST_TEST(is_foreign(run(scratch, {2, 2}, {}, {"ring", "flat", "mutant:visible-too-wide"})));
+  BOOST_TEST(is_foreign(run(scratch, {2, 2}, {}, {"ring", "flat", "mutant:gap-one-too-wide"})));
   const auto golden =
       scratch.write("b.golden.jsonl", R"({"variant":"count=7","store":"flat","events":1,"digest":"0x0000000000000001"})"
                                       "\n");
@@ -153,7 +153,7 @@ BOOST_AUTO_TEST_CASE(a_report_is_read_as_it_was_written) {
   result.cases[0].nondeterministic = true;
   result.cases[0].died_because = "its process ended with signal 9 (Killed)";
   result.cases[0].number = 3;
-  result.cases[0].file = "ring/tiny.jsonc";
+  for (reports::CaseResult& one : result.cases) one.file = "ring/tiny.jsonc";
   result.stale_baselines = {"x: no case is called 'y'"};
   result.shard = {2, 3};
   result.selection = {.digest = 5, .cases = 8, .runnable = 4, .request = {{"a", "b"}, 7, {{"n", "1"}}, 2}};

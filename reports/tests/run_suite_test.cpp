@@ -18,11 +18,11 @@ using reports::testing::write_small_suite;
 
 namespace {
 
-/// The product's stores, mutants, and one that ends its process where it is built for the window 4.
+/// The product's stores, mutants, and one that ends its process where it is built with four slots.
 scenarios::StoreRegistry all_stores() {
   scenarios::StoreRegistry registry = scenarios::with_mutants(scenarios::product_stores());
   registry.add({"deadly", "ends its process", core::ring_capabilities(), [](const core::StoreConfig& config) {
-                  if (config.layers[0].window == 4U) std::raise(SIGKILL);
+                  if (config.layers[0].capacity == 4U) std::raise(SIGKILL);
                   return scenarios::Subject{core::make_ring_store(config), std::make_unique<core::AttentionPath>()};
                 }});
   return registry;
@@ -121,7 +121,7 @@ BOOST_AUTO_TEST_CASE(an_error_is_the_same_with_jobs) {
   write_small_suite(scratch);
   std::string broken = reports::testing::counted_script("t/aa", "[1]");
   broken.replace(broken.find(R"({"op": "decode", "count": "${count}", "as": "out"})"), 50,
-                 R"({"op": "mark", "label": "${count}"}, {"op": "workload", "file": "gone.csv"})");
+                 R"({"op": "decode", "count": "${count}"}, {"op": "workload", "file": "gone.csv"})");
   scratch.write("aa.jsonc", broken);
   reports::SuiteOptions options;
   options.stores = {"ring"};
