@@ -10,7 +10,7 @@ namespace kvwitness::verify {
 /// allocation in one of a hundred steps does not vanish in an average.
 struct Costs {
   std::uint64_t decode_steps = 0;
-  std::uint64_t unmeasured_steps = 0;       ///< of those, steps whose heap no probe watched; allocations are then unknown
+  std::uint64_t unmeasured_steps = 0;  ///< of those, steps whose heap no probe watched; allocations are then unknown
   std::uint64_t allocations_per_token = 0;  ///< on the heap, observed or declared, whichever is more
   std::uint64_t adapters_per_token = 0;
   std::uint64_t copied_bytes_per_token = 0;
