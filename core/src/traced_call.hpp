@@ -75,15 +75,16 @@ Outcome<T> TracedStore::measured(Call& call, F&& body) {
   // A gather's scope tells its allocations from inside the region.
   constexpr std::size_t kEventsInside = 8;
   bus_->reserve(kEventsInside);
-  // A system call each, so only where somebody listens.
-  const std::uint64_t faults = bus_->active() ? trace::thread_minor_faults() : 0;
+  // A system call each, so only where somebody listens, and nobody around this call counts them already.
+  const bool counts_faults = bus_->active() && !bus_->is_in_region();
+  const std::uint64_t faults = counts_faults ? trace::thread_minor_faults() : 0;
   bus_->enter_region();
   const trace::ProbeRegion region;
   const Outcome<T> outcome = guarded<T>(call.operation, body);
   call.seen = region.seen();
   call.alone = region.foreign_allocations() == 0;
   bus_->leave_region();
-  call.faults = bus_->active() ? trace::thread_minor_faults() - faults : 0;
+  call.faults = counts_faults ? trace::thread_minor_faults() - faults : 0;
   return outcome;
 }
 

@@ -357,4 +357,22 @@ BOOST_AUTO_TEST_CASE(digests_are_left_out_where_they_are_not_asked_for) {
   BOOST_TEST(run.v_digest == 0U);
 }
 
+// Rows of 1 MiB come to pages that nobody touched before: 256 of each plane, or a few where pages are large.
+BOOST_AUTO_TEST_CASE(page_faults_are_told_by_the_outermost_region) {
+  LayerGeometry layer = small_layer(4, {}, false);
+  layer.head_dim = 1U << 18;
+  Bench bench(make_flat_store(config_of(1, layer)));
+  const std::vector<float> row(layer.head_dim, 1.0F);
+  const auto faults_of_append = [&] {
+    bench.events();
+    BOOST_REQUIRE(bench.traced->append(0, 0, {row.data(), row.data(), 1}).ok());
+    return Bench::all<trace::RegionMeasured>(bench.events())[0].faults;
+  };
+  BOOST_TEST(faults_of_append() > 0U);
+  bench.bus.enter_region();
+  BOOST_REQUIRE(bench.traced->append(0, 0, {row.data(), row.data(), 1}).ok());
+  bench.bus.leave_region();
+  BOOST_TEST(Bench::all<trace::RegionMeasured>(bench.events())[0].faults == 0U);
+}
+
 BOOST_AUTO_TEST_SUITE_END()

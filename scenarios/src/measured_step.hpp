@@ -4,7 +4,10 @@
 #include "kvwitness/trace/probe.hpp"
 #include "stage.hpp"
 
+#include <algorithm>
 #include <cstddef>
+#include <cstdint>
+#include <limits>
 
 namespace kvwitness::scenarios {
 
@@ -23,6 +26,7 @@ trace::RefusalCode measured_decode(Stage& stage, const StepSpan& span, std::size
     return code;
   }
   bus.reserve(events);
+  const std::uint64_t faults = bus.active() ? trace::thread_minor_faults() : 0;
   bus.enter_region();
   const trace::ProbeRegion region;
   const trace::RefusalCode code = body();
@@ -35,6 +39,8 @@ trace::RefusalCode measured_decode(Stage& stage, const StepSpan& span, std::size
   // What other threads took may have been for this token: then nobody has seen what it took.
   told.evidence = alone ? stage.evidence() : trace::Evidence::unmeasured;
   told.outcome = code;
+  const std::uint64_t more = bus.active() ? trace::thread_minor_faults() - faults : 0;
+  told.faults = static_cast<std::uint32_t>(std::min<std::uint64_t>(more, std::numeric_limits<std::uint32_t>::max()));
   bus.emit(span.subject, told);
   bus.leave_region();
   stage.end_step(span, outcome_of(code));

@@ -100,6 +100,7 @@ class Bus {
 
   /// Between these no batch is handed out. They nest.
   void enter_region() noexcept { ++region_depth_; }
+  [[nodiscard]] bool is_in_region() const noexcept { return region_depth_ > 0; }
   void leave_region() noexcept;
 
   [[nodiscard]] NameTable& names() noexcept { return *names_; }
