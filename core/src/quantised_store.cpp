@@ -1,10 +1,12 @@
 #include "kvwitness/core/quantised_store.hpp"
 
 #include "extent_table.hpp"
+#include "kvwitness/core/state_file.hpp"
 #include "kvwitness/core/storage.hpp"
 #include "kvwitness/trace/assert.hpp"
 #include "kvwitness/trace/error.hpp"
 #include "kvwitness/trace/event.hpp"
+#include "saved_state.hpp"
 #include "slot_touches.hpp"
 
 #include <algorithm>
@@ -26,7 +28,7 @@ const StoreConfig& checked(const StoreConfig& config) {
   return config;
 }
 
-class QuantisedStore final : public KvStore {
+class QuantisedStore final : public KvStore, public Saving {
  public:
   QuantisedStore(const StoreConfig& config, const QuantisePolicy& policy);
 
@@ -44,6 +46,11 @@ class QuantisedStore final : public KvStore {
   Outcome<Edited> truncate(SequenceId sequence, Position to) override;
   Outcome<Edited> evict(SequenceId sequence, Range range) override;
   Outcome<Edited> clear(SequenceId sequence) override;
+
+  [[nodiscard]] Saving* saving() noexcept override { return this; }
+  [[nodiscard]] Outcome<std::uint64_t> saved_bytes(SequenceId sequence) const override;
+  Outcome<SavedState> save(SequenceId sequence, std::span<std::byte> out) const override;
+  Outcome<SavedState> restore(SequenceId sequence, std::span<const std::byte> file) override;
 
  private:
   /// One side of a layer: K or V.
@@ -75,12 +82,15 @@ class QuantisedStore final : public KvStore {
   /// Positions of a range that lie at consecutive slots, from its first on: in codes, or in f32.
   [[nodiscard]] std::uint32_t together(Place place, Range range) const noexcept;
   [[nodiscard]] Run run_of(Place place, Position first, std::uint32_t count) const noexcept;
+  /// Memory of a plane (k or v) that rows at consecutive slots lie in.
+  [[nodiscard]] std::span<std::byte> bytes_of(Place place, Plane plane, Position first, std::uint32_t count) noexcept;
   std::size_t cut_slots(Place place, Range range, std::span<Piece> pieces) const noexcept;
   void touch(Place place, Range range) noexcept;
   [[nodiscard]] Position border_after(Place place, Extent held, std::uint32_t count) const noexcept;
   void encode(Place place, Position position, const float* k, const float* v) noexcept;
   void keep(Place place, Position position, const float* k, const float* v) noexcept;
   void store_rows(Place place, Position first, const RowsIn& rows, Position border) noexcept;
+  void restore_rows(Place place, Plane plane, std::span<const std::byte> saved) noexcept;
   /// Frees what is held in `range` of every layer; returns the count of the widest one.
   std::uint32_t free_rows(SequenceId sequence, Range range) noexcept;
   [[nodiscard]] bool holds_recent_rows(Place place, Position to) const noexcept;
@@ -180,6 +190,14 @@ Run QuantisedStore::run_of(Place place, Position first, std::uint32_t count) con
     run.k_stride_bytes = run.v_stride_bytes = layer.elements * sizeof(float);
   }
   return run;
+}
+
+std::span<std::byte> QuantisedStore::bytes_of(Place place, Plane plane, Position first, std::uint32_t count) noexcept {
+  LayerMemory& layer = memory(place);
+  Side& side = layer.sides[plane == Plane::k ? 0 : 1];
+  if (first < layer.coded[place.sequence])
+    return side.codes.bytes().subspan(code_offset(place, side, first), count * side.code_bytes);
+  return side.recent.bytes().subspan(recent_offset(place, first), count * layer.elements * sizeof(float));
 }
 
 std::size_t QuantisedStore::cut_slots(Place place, Range range, std::span<Piece> pieces) const noexcept {
@@ -376,6 +394,57 @@ Outcome<Edited> QuantisedStore::clear(SequenceId sequence) {
   return Edited{freed, {}, {}};
 }
 
+// ---- files ----------------------------------------------------------------------------------------------------------
+
+Outcome<std::uint64_t> QuantisedStore::saved_bytes(SequenceId sequence) const {
+  const auto allowed = extents_.may_copy(sequence, Operation::save);
+  if (!allowed) return allowed.refusal();
+  return state_bytes({&config_}, *this, sequence);
+}
+
+Outcome<SavedState> QuantisedStore::save(SequenceId sequence, std::span<std::byte> out) const {
+  const auto bytes = saved_bytes(sequence);
+  if (!bytes) return bytes.refusal();
+  if (out.size() < *bytes) return refuse(Operation::save, RefusalCode::no_memory, {}, extents_.extent(sequence, 0));
+  StateWriter file({&config_}, *this, sequence, extents_.evicted_to(sequence), out.first(*bytes));
+  for (LayerIndex layer = 0; layer < memory_.size(); ++layer) {
+    const Extent held = extents_.extent(sequence, layer);
+    const RowsOut rows{file.rows(layer, Plane::k), file.rows(layer, Plane::v)};
+    KVW_ASSERT(read(sequence, layer, {held.window_start, held.end}, rows).ok());
+  }
+  file.seal();
+  return saved_state_of(*this, sequence, *bytes);
+}
+
+void QuantisedStore::restore_rows(Place place, Plane plane, std::span<const std::byte> saved) noexcept {
+  const Extent held = extents_.extent(place.sequence, place.layer);
+  for (Position p = held.window_start; p < held.end;) {
+    const std::uint32_t count = together(place, {p, held.end});
+    const std::span<std::byte> rows = bytes_of(place, plane, p, count);
+    std::memcpy(rows.data(), saved.data(), rows.size());
+    saved = saved.subspan(rows.size());
+    p += count;
+  }
+}
+
+Outcome<SavedState> QuantisedStore::restore(SequenceId sequence, std::span<const std::byte> bytes) {
+  const auto allowed = extents_.may_copy(sequence, Operation::restore);
+  if (!allowed) return allowed.refusal();
+  const auto file = StateReader::open({&config_}, bytes);
+  if (!file) return file.refusal();
+  ++change_;
+  for (LayerIndex layer = 0; layer < memory_.size(); ++layer) {
+    const Place place{sequence, layer};
+    const Extent saved = file->extent(layer);
+    extents_.restore(sequence, layer, saved, file->evicted_to());
+    // The border depends on the end alone; what lies below it in the file are codes.
+    memory(place).coded[sequence] = is_coded(config_) ? coded_end(config_, saved.end) : saved.end;
+    memory(place).touches.touch(sequence, 0, memory(place).capacity, change_);
+    for (const Plane plane : {Plane::k, Plane::v}) restore_rows(place, plane, file->rows(layer, plane));
+  }
+  return saved_state_of(*this, sequence, bytes.size());
+}
+
 }  // namespace
 
 Position QuantisePolicy::border(const StoreConfig& config, Position end, std::uint32_t /*count*/) const noexcept {
@@ -391,7 +460,7 @@ std::uint64_t quantised_capabilities() noexcept {
   using enum trace::Capability;
   std::uint64_t bits = 0;
   for (const auto capability :
-       {ring, sliding, truncate, front_evict, clear, zero_copy, sequences, held_views, quantised})
+       {ring, sliding, truncate, front_evict, clear, zero_copy, sequences, held_views, save, quantised})
     bits |= static_cast<std::uint64_t>(capability);
   return bits;
 }

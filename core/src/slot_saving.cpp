@@ -1,7 +1,7 @@
 #include "kvwitness/core/state_file.hpp"
+#include "saved_state.hpp"
 #include "slot_store.hpp"
 
-#include <algorithm>
 #include <cstring>
 
 namespace kvwitness::core {
@@ -10,14 +10,6 @@ namespace {
 using trace::Operation;
 
 constexpr Plane kPlanes[] = {Plane::k, Plane::v, Plane::k_raw};
-
-/// What is told of a file of a sequence.
-SavedState told_of(const KvStore& store, SequenceId sequence, std::uint64_t bytes) {
-  Extent longest = *store.extent(sequence, 0);
-  for (LayerIndex layer = 1; layer < store.layout().config->layers.size(); ++layer)
-    longest.window_start = std::min(longest.window_start, store.extent(sequence, layer)->window_start);
-  return {bytes, longest.window_start, longest.end, {}};
-}
 
 }  // namespace
 
@@ -65,7 +57,7 @@ Outcome<SavedState> SlotStore::save(SequenceId sequence, std::span<std::byte> ou
     }
   }
   file.seal();
-  return told_of(*this, sequence, *bytes);
+  return saved_state_of(*this, sequence, *bytes);
 }
 
 Outcome<SavedState> SlotStore::restore(SequenceId sequence, std::span<const std::byte> bytes) {
@@ -91,7 +83,7 @@ Outcome<SavedState> SlotStore::restore(SequenceId sequence, std::span<const std:
       });
     }
   }
-  return told_of(*this, sequence, bytes.size());
+  return saved_state_of(*this, sequence, bytes.size());
 }
 
 }  // namespace kvwitness::core

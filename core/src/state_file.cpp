@@ -210,7 +210,12 @@ bool StateReader::has_sane_extents() const noexcept {
   for (LayerIndex layer = 0; layer < shape_.config->layers.size(); ++layer) {
     const Extent held = extent(layer);
     if (held.window_start > held.end || held.end != to || to == trace::kNoPosition) return false;
-    if (held.window_start != 0 && held.window_start < shape_.config->layers[layer].sinks) return false;
+    const LayerGeometry& geometry = shape_.config->layers[layer];
+    if (held.window_start != 0 && held.window_start < geometry.sinks) return false;
+    // A layer lost only what no query sees any more, and all that was evicted on request.
+    const Position seen = to < geometry.sinks ? 0 : trace::window_low(effective_window(geometry), to);
+    if (held.window_start > std::max(seen, evicted_to())) return false;
+    if (evicted_to() > geometry.sinks && held.window_start < evicted_to()) return false;
   }
   return evicted_to() <= to;
 }

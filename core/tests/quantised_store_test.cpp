@@ -90,6 +90,31 @@ class CodedWorld {
     for (CodedLayer& layer : layers_) layer = {};
   }
 
+  void save() {
+    file_.resize(store_->saving()->saved_bytes(0).value());
+    BOOST_REQUIRE_EQUAL(store_->saving()->save(0, file_)->bytes, file_.size());
+    saved_ = {model_.sequence(0), layers_};
+  }
+
+  /// The new store has its rows at other slots.
+  void restore_into_a_wider_store() {
+    if (file_.empty()) return;
+    for (LayerGeometry& layer : config_.layers) layer.capacity += 3;
+    store_ = make_quantised_store(config_);
+    model_ = ListModel(config_);
+    restore();
+  }
+
+  void restore() {
+    if (file_.empty()) return;
+    BOOST_REQUIRE(store_->saving()->restore(0, file_).ok());
+    model_.sequence(0) = saved_.rows;
+    layers_ = saved_.layers;
+    std::vector<std::byte> again(store_->saving()->saved_bytes(0).value());
+    BOOST_REQUIRE(store_->saving()->save(0, again).ok());
+    BOOST_REQUIRE(again == file_);
+  }
+
   void check() const {
     std::uint64_t used = 0;
     for (LayerIndex layer = 0; layer < layers_.size(); ++layer) used += check_layer(layer);
@@ -176,6 +201,12 @@ class CodedWorld {
   std::vector<CodedLayer> layers_;
   std::uint64_t next_tag_ = 1;
   int accepted_truncations_ = 0;
+  std::vector<std::byte> file_;  ///< empty: nothing was saved yet
+  struct Saved {
+    ListSequence rows;
+    std::vector<CodedLayer> layers;
+  };
+  Saved saved_;  ///< what `file_` must be
 };
 
 /// A store that only copies: its windows are the default's.
@@ -232,6 +263,52 @@ BOOST_DATA_TEST_CASE(random_calls_leave_the_rows_that_the_model_has, data::xrang
     if (kind == 9 && below(4) == 0) world.clear();
     world.check();
   }
+}
+
+BOOST_DATA_TEST_CASE(restored_codes_are_the_ones_that_were_saved, data::xrange(60), seed) {
+  std::mt19937 dice(static_cast<std::uint32_t>(seed) + 1000);
+  const auto below = [&](std::uint32_t count) { return static_cast<std::uint32_t>(dice() % count); };
+  // The window is declared, so that it means the same in a wider store.
+  const std::uint32_t capacity = 4 + below(12);
+  const bool slides = below(2) == 0;
+  const WindowSize window = slides ? WindowSize{1 + below(capacity), true} : WindowSize{};
+  CodedWorld world(coded_config(small_layer(capacity, window, slides), below(8), 1 + below(5), 1 + below(2)));
+  for (int step = 0; step < 60; ++step) {
+    const std::uint32_t kind = below(12);
+    if (kind < 6) world.append(1 + below(4));
+    if (kind == 6 || kind == 7) world.truncate(std::max<std::int64_t>(0, world.end() - below(5)));
+    if (kind == 8) world.evict(below(static_cast<std::uint32_t>(world.end()) + 1));
+    if (kind == 9) world.save();
+    if (kind == 10) world.restore();
+    if (kind == 11) world.restore_into_a_wider_store();
+    world.check();
+  }
+}
+
+// 64 elements as q8-0 are 2 blocks of 34 bytes, as f32 256 bytes. With R = 3 and G = 4, 9 rows are 4 codes and 5 f32.
+BOOST_AUTO_TEST_CASE(codes_are_saved_as_codes) {
+  StoreConfig config;
+  config.layers = {{.q_heads = 2, .kv_heads = 1, .head_dim = 64, .window = {}, .capacity = 16}};
+  config.k_type = DType::q8_0;
+  config.v_type = DType::q4_0;
+  config.recent = 3;
+  config.quantise_group = 4;
+  const auto store = make_quantised_store(config);
+  const std::vector<float> rows(9 * 64, 0.5F);
+  BOOST_REQUIRE(store->append(0, 0, {rows.data(), rows.data(), 9}).ok());
+  BOOST_TEST(store->saving()->saved_bytes(0).value() == 40U + 8 + 4 * 68 + 5 * 256 + 4 * 36 + 5 * 256 + 8);
+  std::vector<std::byte> file(store->saving()->saved_bytes(0).value());
+  BOOST_REQUIRE(store->saving()->save(0, file).ok());
+  const auto restored_by = [&](auto change) {
+    StoreConfig other = config;
+    change(other);
+    return make_quantised_store(other)->saving()->restore(0, file).code();
+  };
+  BOOST_TEST((restored_by([](StoreConfig&) {}) == RefusalCode::none));
+  BOOST_TEST((restored_by([](StoreConfig& other) { other.k_type = DType::f16; }) == RefusalCode::unsupported));
+  BOOST_TEST((restored_by([](StoreConfig& other) { other.recent = 2; }) == RefusalCode::unsupported));
+  BOOST_TEST((restored_by([](StoreConfig& other) { other.quantise_group = 2; }) == RefusalCode::unsupported));
+  BOOST_TEST((restored_by([](StoreConfig& other) { other.layers[0].capacity = 8; }) == RefusalCode::unsupported));
 }
 
 // KV022: with R = 4, an append of 10 leaves positions 6 to 9 alone. KV059: 20 single appends leave 4 as well.

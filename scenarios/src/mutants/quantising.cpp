@@ -57,6 +57,7 @@ class PolicyStore : public core::KvStore {
     return inner_->evict(sequence, range);
   }
   core::Outcome<core::Edited> clear(SequenceId sequence) override { return inner_->clear(sequence); }
+  [[nodiscard]] core::Saving* saving() noexcept override { return inner_->saving(); }
 
  protected:
   [[nodiscard]] const StoreConfig& config() const noexcept { return config_; }
@@ -236,6 +237,38 @@ class DecodesToRollBack final : public PolicyStore<RightPolicy> {
   }
 };
 
+/// Brings back the codes; the rows that were not codes yet are zero.
+class RecentNotRestored final : public PolicyStore<RightPolicy>, private core::Saving {
+ public:
+  using PolicyStore::PolicyStore;
+
+  [[nodiscard]] core::Saving* saving() noexcept override { return this; }
+
+ private:
+  core::Outcome<std::uint64_t> saved_bytes(SequenceId sequence) const override { return files().saved_bytes(sequence); }
+  core::Outcome<core::SavedState> save(SequenceId sequence, std::span<std::byte> out) const override {
+    return files().save(sequence, out);
+  }
+  core::Outcome<core::SavedState> restore(SequenceId sequence, std::span<const std::byte> file) override {
+    const auto restored = files().restore(sequence, file);
+    for (LayerIndex layer = 0; restored && layer < config().layers.size(); ++layer) zero_recent(sequence, layer);
+    return restored;
+  }
+
+  [[nodiscard]] core::Saving& files() const noexcept { return *const_cast<core::KvStore&>(inner()).saving(); }
+
+  void zero_recent(SequenceId sequence, LayerIndex layer) {
+    const auto held = inner().extent(sequence, layer);
+    core::WindowScratch scratch(layout().max_runs, 0);
+    const auto window = inner().window(sequence, layer, {held->window_start, held->end}, scratch);
+    for (const core::Run& run : window->runs) {
+      // The store's own memory, which it hands out to be read.
+      if (run.k_code == nullptr) std::memset(const_cast<std::byte*>(run.k), 0, run.count * run.k_stride_bytes);
+      if (run.v_code == nullptr) std::memset(const_cast<std::byte*>(run.v), 0, run.count * run.v_stride_bytes);
+    }
+  }
+};
+
 class ScalesForgotten final : public PolicyStore<RightPolicy> {
  public:
   using PolicyStore::PolicyStore;
@@ -292,6 +325,10 @@ std::span<const Mutant> quantising_mutants() {
           {"quantised-rollback-decodes", "quantised-storage", "LostRuins/koboldcpp#2088", "resident-set",
            "a rollback takes rows in full precision from what codes decode to",
            "regenerating from the cache decoded and coded again, a little worse each time"}),
+      quantised_mutant<RecentNotRestored>(
+          {"quantised-restore-loses-recent", "save-restore-reset", "", "saved-state",
+           "rows in full precision are not restored with the codes",
+           "the file had what was quantised, and the residual was kept in memory only"}),
       quantised_mutant<ScalesForgotten>({"quantised-scales-not-counted", "quantised-storage", "", "trace-truth",
                                          "the bytes of scales are left out of what is used",
                                          "row bytes were bits an element"}),

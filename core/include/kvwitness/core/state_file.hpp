@@ -9,8 +9,8 @@
 ///     4          evicted_to: end of what was evicted on request
 ///     4          1: keys before rotation follow the values of layers with rope; 0: they do not
 ///     L x 8      positions [from, to) that each layer holds; `to` is the same in all
-///     ...        layer by layer, of its sinks and its positions in their order: K rows, V rows, keys before rotation
-///                (f32); nothing of a layer that reads a donor's rows
+///     ...        layer by layer, of its sinks and its positions in their order: K rows, V rows (codes as they lie, then
+///                those that are f32 still), keys before rotation (f32); nothing of a layer that reads a donor's rows
 ///     8          XXH3-64 of all bytes before
 ///
 /// The fingerprint binds a file to what its rows mean: heads with keys, head size, the window that queries have,
@@ -63,7 +63,7 @@ class StateReader {
   /// Of no file; `open` makes the others.
   StateReader() noexcept = default;
   /// Refuses `corrupt` what is no whole file of its own digest, and `unsupported` another version, another geometry,
-  /// and positions that do not fit into the capacities.
+  /// and positions that do not fit into the capacities. `corrupt` too where no store could hold such positions.
   [[nodiscard]] static Outcome<StateReader> open(const StateShape& shape, std::span<const std::byte> file) noexcept;
 
   [[nodiscard]] Extent extent(LayerIndex layer) const noexcept;
