@@ -3,6 +3,8 @@
 #include "kvwitness/core/compact_store.hpp"
 #include "kvwitness/core/flat_store.hpp"
 #include "kvwitness/core/model_config.hpp"
+#include "kvwitness/core/paged_store.hpp"
+#include "kvwitness/core/quantised_store.hpp"
 #include "kvwitness/core/ring_store.hpp"
 #include "kvwitness/core/state_file.hpp"
 #include "kvwitness/trace/digest.hpp"
@@ -27,6 +29,31 @@ StoreConfig small_config(bool slides) {
   layer.sliding = slides;
   config.layers.assign(2, layer);
   return config;
+}
+
+StoreConfig coded_config() {
+  StoreConfig config = small_config(true);
+  config.k_type = DType::f16;
+  config.v_type = DType::bf16;
+  config.recent = 1;
+  config.quantise_group = 2;
+  return config;
+}
+
+StoreConfig paged_config_with_sinks(bool slides) {
+  StoreConfig config = small_config(slides);
+  for (LayerGeometry& layer : config.layers) layer.sinks = 1;
+  config.layers[1].sliding = true;
+  config.block = 2;
+  return config;
+}
+
+/// What was restored is gone on with, as far as the store serves it.
+void try_to_append(KvStore& store) {
+  const std::vector<float> row(2);
+  for (int token = 0; token < 3; ++token)
+    for (LayerIndex layer = 0; layer < store.layout().config->layers.size(); ++layer)
+      if (!store.append(0, layer, {row.data(), row.data(), 1}).ok()) return;
 }
 
 File saved(KvStore& store) {
@@ -64,6 +91,8 @@ void try_to_restore(KvStore& store, const File& file) {
     File v(256);
     KVW_ASSERT(store.read(0, layer, {held.window_start, held.end}, {k, v}).ok());
   }
+  try_to_append(store);
+  KVW_ASSERT(store.clear(0).ok());
 }
 
 }  // namespace
@@ -71,8 +100,10 @@ void try_to_restore(KvStore& store, const File& file) {
 void fuzz_state(std::string_view bytes) {
   const auto* data = reinterpret_cast<const std::byte*>(bytes.data());
   const File file(data, data + bytes.size());
-  for (const auto& store : {make_ring_store(small_config(true)), make_flat_store(small_config(false)),
-                            make_compact_store(small_config(false))}) {
+  for (const auto& store :
+       {make_ring_store(small_config(true)), make_flat_store(small_config(false)),
+        make_compact_store(small_config(false)), make_quantised_store(coded_config()),
+        make_paged_store(paged_config_with_sinks(true)), make_paged_store(paged_config_with_sinks(false))}) {
     const File empty = saved(*store);
     try_to_restore(*store, file);
     try_to_restore(*store, sealed(file, empty));

@@ -20,7 +20,8 @@ void require_layers(const StoreConfig& config, std::string_view kind, std::uint6
   for (std::size_t i = 0; i < config.layers.size(); ++i) {
     if (config.layers[i].sinks != 0 && !can(trace::Capability::sinks))
       throw trace::Error(fmt::format("layers[{}].sinks: a {} store keeps none", i, kind));
-    if (config.layers[i].by_rank && !can(trace::Capability::sinks))
+    // Ranks are those in a window that is copied; windows over blocks are not.
+    if (config.layers[i].by_rank && (!can(trace::Capability::sinks) || can(trace::Capability::paged)))
       throw trace::Error(fmt::format("layers[{}].by_rank: a {} store hands keys out as they lie", i, kind));
     if (config.layers[i].donor && !can(trace::Capability::donors))
       throw trace::Error(fmt::format("layers[{}].donor: in a {} store every layer has rows of its own", i, kind));

@@ -132,17 +132,21 @@ class Planner {
 };
 
 /// Blocks that every sequence has where its rows are as many as can be, and lie across as many blocks as they can:
-/// those of the widest layer, and besides what an append may bring to a first layer that slides, before the others have
-/// it.
+/// those of the sinks, those of the widest layer's other rows, and besides what an append may bring to a first layer
+/// that slides, before the others have it.
 std::uint64_t ample_pool(const StoreConfig& config, std::uint64_t block) {
+  const auto blocks = [&](std::uint64_t rows) { return rows / block + (rows % block != 0 ? 1 : 0); };
   std::uint64_t rows = 0;
-  for (const LayerGeometry& shape : config.layers) rows = std::max<std::uint64_t>(rows, shape.capacity);
+  std::uint64_t sinks = 0;
+  for (const LayerGeometry& shape : config.layers) {
+    rows = std::max<std::uint64_t>(rows, shape.capacity - shape.sinks);
+    sinks = std::max<std::uint64_t>(sinks, shape.sinks);
+  }
   const LayerGeometry& first = config.layers.front();
-  const std::uint64_t keys = first.window.limited ? first.window.keys : first.capacity;
-  if (first.sliding) rows += first.capacity - keys + 1;
+  const std::uint64_t room = first.capacity - first.sinks;
+  if (first.sliding) rows += room - (first.window.limited ? first.window.keys : room) + 1;
   // The first row is the last one of its block; those behind it fill blocks from their beginning.
-  const std::uint64_t behind = rows - 1;
-  return product(1 + behind / block + (behind % block != 0 ? 1 : 0), config.sequences);
+  return product(blocks(sinks) + 1 + blocks(rows - 1), config.sequences);
 }
 
 }  // namespace

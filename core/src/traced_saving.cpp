@@ -62,6 +62,7 @@ Outcome<Done> TracedStore::restore(SequenceId sequence, std::span<const std::byt
   ++changes_;
   if (knows(sequence, 0)) ++edits_[sequence];
   tell_declared(call, restored->declared);
+  tell_blocks(sequence, restored->blocks);
   bus_->emit(call.subject, told_state<trace::Restored>(*restored, call.file));
   for (LayerIndex layer = 0; knows(sequence, layer); ++layer) accepted(sequence, layer) = end_then;
   end(call, RefusalCode::none);

@@ -113,6 +113,35 @@ class PagedModel {
     return code;
   }
 
+  /// What a file of the sequence is about.
+  RefusalCode save(SequenceId id, ListSequence& saved) {
+    if (!list_.has(id)) return RefusalCode::unknown_sequence;
+    if (sequences_[id].is_out) return RefusalCode::evicted;
+    if (list_.due(id) != 0) return RefusalCode::out_of_order;
+    saved = list_.sequence(id);
+    return RefusalCode::none;
+  }
+
+  RefusalCode restore(SequenceId id, const ListSequence& saved) {
+    if (!list_.has(id)) return RefusalCode::unknown_sequence;
+    if (list_.due(id) != 0) return RefusalCode::out_of_order;
+    const std::set<std::uint32_t> wanted = entries(saved);
+    std::uint64_t own = 0;
+    for (const auto& [index, entry] : sequences_[id].table)
+      own += !sequences_[id].is_out && entry.page->holders.size() == 1 ? 1 : 0;
+    const bool is_short = wanted.size() + promised_to_others(id) > takeable() + own;
+    if (is_short && !wanted.empty()) return RefusalCode::no_memory;
+    static_cast<void>(clear(id));
+    list_.sequence(id) = saved;
+    const std::uint64_t now = ++clock_;
+    for (const std::uint32_t index : wanted) {
+      const Page page = take_page(id);
+      for (std::int64_t row = 0; row < rows(); ++row) page->writes[row] = now;
+      sequences_[id].table[index] = {page, ++stints_};
+    }
+    return RefusalCode::none;
+  }
+
   RefusalCode fork(SequenceId parent, SequenceId child, std::int64_t to) {
     if (!list_.has(parent) || !list_.has(child)) return RefusalCode::unknown_sequence;
     if (sequences_[parent].is_out) return RefusalCode::evicted;
@@ -168,11 +197,10 @@ class PagedModel {
     for (const LayerGeometry& layer : config_.layers)
       if (!layer.sliding && tokens > layer.capacity) return RefusalCode::full;
     const std::int64_t n = longest_hit(request);
-    const std::int64_t from = n == 0 ? 0 : first_of_hit(n);
+    const std::set<std::uint32_t> wanted = entries_of_hit(n);
     std::uint64_t pinned = 0;
-    for (std::int64_t p = from; p < n; p += rows())
-      pinned += found_.at(request.hashes[static_cast<std::size_t>(p / rows())])->holders.empty() ? 1 : 0;
-    const std::uint64_t mine = promise(tokens, n, static_cast<std::uint64_t>((n - from) / rows()));
+    for (const std::uint32_t index : wanted) pinned += found_.at(request.hashes[index])->holders.empty() ? 1 : 0;
+    const std::uint64_t mine = promise(tokens, n, wanted.size());
     if (mine + pinned + promised_to_others(id) > takeable()) return RefusalCode::no_memory;
     PagedSequence& on = sequences_[id];
     on.is_admitted = true;
@@ -181,13 +209,12 @@ class PagedModel {
     for (LayerIndex l = 0; n > 0 && l < config_.layers.size(); ++l) {
       ListLayer& layer = list_.sequence(id).layers[l];
       layer.tags.assign(text.begin(), text.begin() + n);
-      const std::int64_t capacity = config_.layers[l].sliding ? config_.layers[l].capacity : n;
-      layer.start = std::max(from, n - capacity);
+      layer.start = first_of(wanted);
+      const LayerGeometry& geometry = config_.layers[l];
+      if (geometry.sliding && n > geometry.capacity)
+        layer.start = std::max(layer.start, n - (std::int64_t{geometry.capacity} - geometry.sinks));
     }
-    for (std::int64_t p = from; p < n; p += rows()) {
-      const auto index = static_cast<std::uint32_t>(p / rows());
-      enter(id, index, found_.at(request.hashes[index]));
-    }
+    for (const std::uint32_t index : wanted) enter(id, index, found_.at(request.hashes[index]));
     hit = n;
     return RefusalCode::none;
   }
@@ -226,6 +253,29 @@ class PagedModel {
       if (list_.layer(id, l).end() != 0) return false;
     return !sequences_[id].is_admitted;
   }
+  [[nodiscard]] std::int64_t sinks() const {
+    std::int64_t most = 0;
+    for (const LayerGeometry& layer : config_.layers) most = std::max<std::int64_t>(most, layer.sinks);
+    return most;
+  }
+  /// Blocks that a sequence needs: of sinks that there are, and from the oldest row behind them to the next one.
+  [[nodiscard]] std::set<std::uint32_t> entries(const ListSequence& sequence) const {
+    std::int64_t start = std::int64_t{1} << 40;
+    for (const ListLayer& layer : sequence.layers) start = std::min(start, layer.start);
+    std::set<std::uint32_t> wanted;
+    for (std::int64_t first = 0; first < sequence.layers[0].end(); first += rows())
+      if (first < sinks() || first + rows() > start) wanted.insert(static_cast<std::uint32_t>(first / rows()));
+    return wanted;
+  }
+  /// First row behind a gap between entries; 0 where there is none.
+  [[nodiscard]] std::int64_t first_of(const std::set<std::uint32_t>& wanted) const {
+    std::int64_t next = 0;
+    for (const std::uint32_t index : wanted) {
+      if (index != next) return index * rows();
+      ++next;
+    }
+    return 0;
+  }
   /// Blocks that [0, to) begins.
   [[nodiscard]] std::int64_t blocks(std::int64_t to) const {
     std::int64_t count = 0;
@@ -235,7 +285,7 @@ class PagedModel {
   [[nodiscard]] std::int64_t window(LayerIndex l) const {
     const LayerGeometry& geometry = config_.layers[l];
     if (geometry.window.limited) return geometry.window.keys;
-    return geometry.sliding ? std::int64_t{geometry.capacity} : std::int64_t{1} << 40;
+    return geometry.sliding ? std::int64_t{geometry.capacity} - geometry.sinks : std::int64_t{1} << 40;
   }
   [[nodiscard]] std::uint64_t promise(std::uint64_t tokens, std::int64_t end, std::uint64_t entries) const {
     std::int64_t peak = blocks(static_cast<std::int64_t>(tokens));
@@ -244,10 +294,11 @@ class PagedModel {
     bool all_slide = true;
     for (LayerIndex l = 0; l < config_.layers.size(); ++l) {
       all_slide = all_slide && config_.layers[l].sliding;
-      capacity = std::max<std::int64_t>(capacity, config_.layers[l].capacity);
-      spare = std::min<std::int64_t>(spare, config_.layers[l].capacity - window(l) + 1);
+      const std::int64_t behind = std::int64_t{config_.layers[l].capacity} - config_.layers[l].sinks;
+      capacity = std::max(capacity, behind);
+      spare = std::min(spare, behind - window(l) + 1);
     }
-    if (all_slide) peak = std::min(peak, blocks(capacity + spare - 1) + 1);
+    if (all_slide) peak = std::min(peak, blocks(sinks()) + blocks(capacity + spare - 1) + 1);
     const std::int64_t growth = blocks(static_cast<std::int64_t>(tokens)) - blocks(end);
     return static_cast<std::uint64_t>(
         std::max<std::int64_t>(0, std::min(growth, peak - static_cast<std::int64_t>(entries))));
@@ -328,12 +379,11 @@ class PagedModel {
     }
   }
   void drop_front(SequenceId id) {
-    std::int64_t start = std::int64_t{1} << 40;
-    for (LayerIndex l = 0; l < config_.layers.size(); ++l) start = std::min(start, list_.layer(id, l).start);
+    const std::set<std::uint32_t> wanted = entries(list_.sequence(id));
     auto& table = sequences_[id].table;
-    while (!table.empty() && (table.begin()->first + 1) * rows() <= start) {
-      release(id, table.begin()->second.page);
-      table.erase(table.begin());
+    for (auto at = table.begin(); at != table.end();) {
+      if (!wanted.contains(at->first)) release(id, at->second.page);
+      at = wanted.contains(at->first) ? std::next(at) : table.erase(at);
     }
   }
   void drop_back(SequenceId id, std::int64_t to) {
@@ -344,18 +394,21 @@ class PagedModel {
     }
   }
 
-  [[nodiscard]] std::int64_t first_of_hit(std::int64_t n) const {
+  /// Blocks of what a query at `n` sees, and the last one.
+  [[nodiscard]] std::set<std::uint32_t> entries_of_hit(std::int64_t n) const {
+    std::set<std::uint32_t> wanted;
     std::int64_t from = n - 1;
     for (LayerIndex l = 0; l < config_.layers.size(); ++l)
       from = std::min(from, std::max<std::int64_t>(0, n - window(l) + 1));
-    return from / rows() * rows();
+    for (std::int64_t p = 0; p < n; ++p)
+      if (p < sinks() || p >= from) wanted.insert(static_cast<std::uint32_t>(p / rows()));
+    return wanted;
   }
   [[nodiscard]] std::int64_t longest_hit(const PromptRequest& request) const {
     for (std::int64_t n = request.prompt / rows() * rows(); n > 0; n -= rows()) {
       if (n >= request.prompt || n / rows() > static_cast<std::int64_t>(request.hashes.size())) continue;
       bool is_found = true;
-      for (std::int64_t p = first_of_hit(n); p < n; p += rows())
-        is_found = is_found && found_.contains(request.hashes[static_cast<std::size_t>(p / rows())]);
+      for (const std::uint32_t index : entries_of_hit(n)) is_found = is_found && found_.contains(request.hashes[index]);
       if (is_found) return n;
     }
     return 0;

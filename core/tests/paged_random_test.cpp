@@ -83,8 +83,9 @@ struct HeldPages {
   SequenceId sequence = 0;
   LayerIndex layer = 0;
   Range range;
-  std::vector<std::uint64_t> stints;  ///< by block
-  std::vector<std::uint64_t> writes;  ///< by position
+  std::vector<Position> positions;    ///< that it shows
+  std::vector<std::uint64_t> stints;  ///< of their blocks
+  std::vector<std::uint64_t> writes;  ///< of their rows
   WindowScratch scratch;
   Window window;
 };
@@ -121,18 +122,18 @@ class PagedRun {
     BOOST_TEST(fresh_seen_ > 100);
   }
 
-  int hits = 0, copies = 0, forks = 0, reorders = 0, outs = 0, ins = 0, reclaimed = 0;
+  int restores = 0, hits = 0, copies = 0, forks = 0, reorders = 0, outs = 0, ins = 0, reclaimed = 0;
   std::map<std::pair<int, RefusalCode>, int> refused;
 
  private:
-  enum Call { kAppend, kWindow, kTruncate, kEvict, kClear, kFork, kReorder, kAdmit, kOut, kIn };
+  enum Call { kAppend, kWindow, kTruncate, kEvict, kClear, kFork, kReorder, kAdmit, kOut, kIn, kSave, kRestore };
 
   std::uint32_t below(std::uint32_t n) { return static_cast<std::uint32_t>(random_() % n); }
   SequenceId any() { return below(24) == 0 ? config_.sequences : below(config_.sequences); }
   std::int64_t end(SequenceId id) { return model_.list().has(id) ? model_.list().layer(id, 0).end() : 2; }
 
   void step() {
-    const std::uint32_t dice = below(64);
+    const std::uint32_t dice = below(68);
     if (dice < 34) return append(any());
     if (dice < 42) return open();
     if (dice < 45) return truncate(any());
@@ -142,7 +143,9 @@ class PagedRun {
     if (dice < 55) return reorder();
     if (dice < 59) return admit(any());
     if (dice < 61) return swap_out(any());
-    swap_in(any());
+    if (dice < 64) return swap_in(any());
+    if (dice < 66) return save(any());
+    restore(any());
   }
 
   template <class T>
@@ -203,9 +206,10 @@ class PagedRun {
     if (!window) return;
     BOOST_REQUIRE(shows(*window, model_.list().layer(view.sequence, view.layer)));
     view.window = *window;
-    for (Position p = view.range.from; p < view.range.to; ++p) {
+    for (const Position p : model_.list().layer(view.sequence, view.layer).seen(view.range.from, view.range.to)) {
       view.stints.push_back(model_.stint(view.sequence, p / config_.block));
       view.writes.push_back(model_.written(view.sequence, p));
+      view.positions.push_back(p);
     }
     if (views_.size() == 12) views_.erase(views_.begin() + below(12));
     views_.push_back(std::move(view));
@@ -294,6 +298,31 @@ class PagedRun {
     ins += expected == RefusalCode::none ? 1 : 0;
   }
 
+  void save(SequenceId id) {
+    ListSequence rows;
+    const RefusalCode expected = model_.save(id, rows);
+    const auto bytes = store_->saving()->saved_bytes(id);
+    expect(kSave, bytes, expected);
+    if (!bytes) return;
+    std::vector<std::byte> file(*bytes);
+    BOOST_REQUIRE(store_->saving()->save(id, file).ok());
+    files_.push_back({std::move(file), std::move(rows)});
+    if (files_.size() > 4) files_.erase(files_.begin());
+  }
+  void restore(SequenceId id) {
+    if (files_.empty()) return;
+    const File& file = files_[below(static_cast<std::uint32_t>(files_.size()))];
+    const RefusalCode expected = model_.restore(id, file.rows);
+    expect(kRestore, store_->saving()->restore(id, file.bytes), expected);
+    if (expected != RefusalCode::none) return;
+    texts_[id] = {};
+    restores += file.rows.layers[0].end() > 0 ? 1 : 0;
+    // Which blocks the rows lie in is no part of a file.
+    std::vector<std::byte> again(file.bytes.size());
+    BOOST_REQUIRE(store_->saving()->save(id, again).ok());
+    BOOST_REQUIRE(again == file.bytes);
+  }
+
   void check() {
     const PoolCounts counts = store_->paging()->counts();
     BOOST_REQUIRE(counts == model_.counts());
@@ -313,11 +342,11 @@ class PagedRun {
     for (const HeldPages& view : views_) {
       const ListLayer& rows = model_.list().layer(view.sequence, view.layer);
       bool is_stale = false;
-      for (Position p = view.range.from; p < view.range.to; ++p) {
-        const std::size_t i = p - view.range.from;
-        const bool is_held = p >= rows.start && p < rows.end();
-        is_stale = is_stale || !is_held || model_.stint(view.sequence, p / config_.block) != view.stints[i] ||
+      std::size_t i = 0;
+      for (const Position p : view.positions) {
+        is_stale = is_stale || !rows.holds(p) || model_.stint(view.sequence, p / config_.block) != view.stints[i] ||
                    model_.written(view.sequence, p) != view.writes[i];
+        ++i;
       }
       ++(is_stale ? stale_seen_ : fresh_seen_);
       BOOST_REQUIRE_EQUAL(static_cast<int>(store_->still_valid(view.window).code()),
@@ -326,6 +355,10 @@ class PagedRun {
     }
   }
 
+  struct File {
+    std::vector<std::byte> bytes;
+    ListSequence rows;
+  };
   struct Text {
     std::uint32_t text = 0;
     Position until = 0;  ///< tokens from there on are not the text's
@@ -339,6 +372,7 @@ class PagedRun {
   std::vector<Text> texts_;
   std::map<SequenceId, std::uint32_t> rows_;
   std::vector<HeldPages> views_;
+  std::vector<File> files_;
   int stale_seen_ = 0;
   int fresh_seen_ = 0;
 };
@@ -362,6 +396,7 @@ void require_everything(const PagedRun& run) {
   BOOST_TEST(run.outs > 5);
   BOOST_TEST(run.ins > 5);
   BOOST_TEST(run.reclaimed > 5);
+  BOOST_TEST(run.restores > 10);
   const auto refused = [&](int call, RefusalCode code) {
     const auto at = run.refused.find({call, code});
     return at == run.refused.end() ? 0 : at->second;
@@ -371,6 +406,13 @@ void require_everything(const PagedRun& run) {
   BOOST_TEST(refused(7, RefusalCode::no_memory) > 0);
   BOOST_TEST(refused(8, RefusalCode::no_memory) > 0);
   BOOST_TEST(refused(9, RefusalCode::no_memory) > 0);
+  BOOST_TEST(refused(10, RefusalCode::evicted) > 0);
+  BOOST_TEST(refused(11, RefusalCode::no_memory) > 0);
+}
+
+LayerGeometry with_sinks(LayerGeometry layer, std::uint32_t sinks) {
+  layer.sinks = sinks;
+  return layer;
 }
 
 }  // namespace
@@ -387,7 +429,7 @@ BOOST_AUTO_TEST_CASE(full_causal_layers_in_a_tight_pool) {
 
 BOOST_AUTO_TEST_CASE(windows_that_slide_in_a_tight_pool) {
   for (const std::uint64_t seed : {3U, 4U}) {
-    PagedRun run(pool_of({small_layer(9, {5, true}, true), small_layer(6, {}, true)}, 4, 8, 3), seed);
+    PagedRun run(pool_of({small_layer(9, {5, true}, true), small_layer(6, {}, true)}, 4, 8, 2), seed);
     run.run(8000);
     require_everything(run);
   }
@@ -403,6 +445,26 @@ BOOST_AUTO_TEST_CASE(a_block_that_divides_no_window_and_one_larger_than_the_wind
 BOOST_AUTO_TEST_CASE(a_full_layer_keeps_the_blocks_that_a_sliding_one_dropped) {
   PagedRun run(pool_of({small_layer(6, {3, true}, true), small_layer(30, {}, false)}, 2, 30), 7);
   run.run(8000);
+}
+
+BOOST_AUTO_TEST_CASE(sinks_stay_in_their_blocks_while_windows_move_on) {
+  for (const std::uint64_t seed : {10U, 11U}) {
+    PagedRun run(
+        pool_of({with_sinks(small_layer(12, {5, true}, true), 3), with_sinks(small_layer(11, {}, true), 3)}, 4, 11, 4),
+        seed);
+    run.run(8000);
+    require_everything(run);
+  }
+  // Sinks that fill no block, that fill more than one, and that differ between layers.
+  PagedRun one(pool_of({with_sinks(small_layer(9, {3, true}, true), 1)}, 4, 12), 12);
+  one.run(6000);
+  PagedRun more(pool_of({with_sinks(small_layer(14, {4, true}, true), 5)}, 2, 24), 13);
+  more.run(6000);
+  PagedRun mixed(pool_of({with_sinks(small_layer(10, {4, true}, true), 5), small_layer(6, {2, true}, true),
+                          with_sinks(small_layer(30, {7, true}, false), 2)},
+                         3, 34),
+                 14);
+  mixed.run(6000);
 }
 
 /// A token under way may be in the first layer only, while another layer still holds all that it can.

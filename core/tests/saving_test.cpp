@@ -19,8 +19,8 @@ using File = std::vector<std::byte>;
 /// Two layers with different windows, so that their extents differ once they have wrapped.
 StoreConfig shape_of(const std::string& kind) {
   StoreConfig config;
-  const bool slides = kind == "ring" || kind == "sink-ring";
-  const std::uint32_t sinks = kind == "sink-ring" ? 2 : 0;
+  const bool slides = kind == "ring" || kind == "sink-ring" || kind == "paged";
+  const std::uint32_t sinks = kind == "sink-ring" || kind == "paged" ? 2 : 0;
   config.layers = {small_layer(8 + sinks, {3, true}, slides), small_layer((slides ? 5 : 8) + sinks, {4, true}, slides)};
   for (LayerGeometry& layer : config.layers) layer.sinks = sinks;
   config.sequences = 2;
@@ -75,7 +75,7 @@ File changed(File file, std::size_t at, T value) {
   return resealed(std::move(file));
 }
 
-const std::vector<std::string> kKinds{"ring", "flat", "compact", "sink-ring"};
+const std::vector<std::string> kKinds{"ring", "flat", "compact", "sink-ring", "paged"};
 
 }  // namespace
 
@@ -180,6 +180,12 @@ BOOST_AUTO_TEST_CASE(whole_files_that_cannot_be_true_are_refused) {
   BOOST_TEST((pair.restore(0, changed(file, 40, 1U)) == RefusalCode::corrupt));
   BOOST_TEST((pair.restore(0, changed(file, 44, 2U)) == RefusalCode::corrupt));
   BOOST_TEST((pair.restore(0, changed(file, 44, 0xffffffffU)) == RefusalCode::corrupt));
+  // With W = 3, a query at 9 still sees position 7: a layer that begins at 8 has lost it, unless it was evicted. What
+  // was evicted is held no longer.
+  for (int i = 0; i < 6; ++i) pair.append(0);
+  const File wrapped = pair.save(0);
+  BOOST_TEST((pair.restore(0, changed(wrapped, 40, 8U)) == RefusalCode::corrupt));
+  BOOST_TEST((pair.restore(0, changed(wrapped, 32, 8U)) == RefusalCode::corrupt));
   BOOST_TEST(holds_as_modelled(*pair.store, pair.model));
 }
 
@@ -223,6 +229,66 @@ BOOST_AUTO_TEST_CASE(files_go_where_their_positions_fit) {
   full.append(0, 8);
   BOOST_TEST((ring.restore(1, full.save(0)) == RefusalCode::unsupported));
   BOOST_TEST(holds_as_modelled(*ring.store, ring.model));
+}
+
+StoreConfig pool_of(std::uint32_t blocks, bool slides = true) {
+  StoreConfig config = shape_of("ring");
+  config.layers = {small_layer(slides ? 8 : 12, {3, true}, slides), small_layer(12, {}, false)};
+  config.block = 2;
+  config.pool_blocks = blocks;
+  return config;
+}
+
+BOOST_AUTO_TEST_CASE(a_restore_that_lacks_blocks_is_refused_and_changes_nothing) {
+  Pair pair("paged", pool_of(6));
+  pair.append(0, 7);
+  const File file = pair.save(0);  // 4 blocks
+  pair.append(1, 3);               // the 2 that are left
+  BOOST_TEST((pair.restore(1, file) == RefusalCode::no_memory));
+  BOOST_TEST(holds_as_modelled(*pair.store, pair.model));
+  // In place of what it holds itself there is room.
+  BOOST_TEST((pair.restore(0, file) == RefusalCode::none));
+  BOOST_TEST((pair.store->paging()->counts() == PoolCounts{0, 6, 0, 0}));
+  BOOST_TEST(holds_as_modelled(*pair.store, pair.model));
+  // What is promised to another sequence is not there.
+  BOOST_TEST(pair.store->clear(0).ok());
+  BOOST_TEST(pair.store->paging()->admit(0, {0, 1, 1, {}}).ok());
+  BOOST_TEST((pair.restore(1, file) == RefusalCode::none));
+  BOOST_TEST(pair.store->clear(1).ok());
+  BOOST_TEST(pair.store->clear(0).ok());
+  BOOST_TEST(pair.store->paging()->admit(0, {0, 4, 2, {}}).ok());
+  BOOST_TEST((pair.restore(1, file) == RefusalCode::no_memory));
+  // A restored sequence is no admitted one: what was promised to it is free again.
+  BOOST_TEST((pair.restore(0, file) == RefusalCode::none));
+  BOOST_TEST((pair.restore(1, file) == RefusalCode::no_memory));
+}
+
+/// A first layer that does not slide has room for more rows than its file had, while the others hold all of theirs.
+BOOST_AUTO_TEST_CASE(restored_tables_have_room_for_what_an_append_brings) {
+  Pair from("paged", pool_of(6));
+  for (int i = 0; i < 12; ++i) from.append(0);
+  const File file = from.save(0);
+  const auto store = make_paged_store(pool_of(40, false));
+  BOOST_REQUIRE(store->saving()->restore(0, file).ok());
+  const Extent held = *store->extent(0, 0);
+  BOOST_REQUIRE_EQUAL(held.window_start, 4U);
+  const TaggedRows rows({50, 51, 52, 53});
+  BOOST_TEST(store->append(0, 0, rows.rows()).ok());
+  BOOST_TEST(store->clear(0).ok());
+  BOOST_TEST(store->paging()->counts().held == 0U);
+}
+
+BOOST_AUTO_TEST_CASE(a_sequence_that_is_out_is_not_saved_and_can_be_replaced) {
+  StoreConfig config = pool_of(8);
+  config.host_blocks = 4;
+  Pair pair("paged", config);
+  pair.append(0, 3);
+  const File file = pair.save(0);
+  BOOST_REQUIRE(pair.store->paging()->swap_out(0).ok());
+  BOOST_TEST((pair.store->saving()->saved_bytes(0).code() == RefusalCode::evicted));
+  BOOST_TEST((pair.restore(0, file) == RefusalCode::none));
+  BOOST_TEST((pair.store->paging()->counts() == PoolCounts{6, 2, 0, 0}));
+  BOOST_TEST(holds_as_modelled(*pair.store, pair.model));
 }
 
 BOOST_AUTO_TEST_CASE(in_the_middle_of_a_token_nothing_is_copied) {

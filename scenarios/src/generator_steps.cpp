@@ -27,7 +27,9 @@ std::span<const StepWriter::Kind> StepWriter::kinds() {
       {&StepWriter::admit, Capability::prefixes, true, false, true},
       {&StepWriter::admit, Capability::prefixes, false, false, true},
       {&StepWriter::swap_out, Capability::paged, false, false, true},
+      {&StepWriter::swap_out, Capability::paged, false, false, true},
       {&StepWriter::swap_in, Capability::paged, true, false, true},
+      {&StepWriter::swap_in, Capability::paged, false, false, true},
       {&StepWriter::swap_in, Capability::paged, false, false, true},
       {&StepWriter::refuse_append, {}, false, true},
       {&StepWriter::refuse_range, {}, false, true},
@@ -228,8 +230,10 @@ void StepWriter::save() {
 void StepWriter::restore() {
   if (files_.empty()) return;
   const ScriptFile& file = files_[dice_->below(static_cast<std::uint32_t>(files_.size()))];
-  add(fmt::format(R"({}, "from": "{}")", call("restore"), file.label));
-  model_.restore(id_, file.sequence);
+  const ListReasons reasons =
+      model_.may_restore(id_, file.sequence) ? ListReasons{} : ListReasons{trace::RefusalCode::no_memory};
+  if (add_judged(fmt::format(R"({}, "from": "{}")", call("restore"), file.label), reasons))
+    model_.restore(id_, file.sequence);
 }
 
 RandomSteps random_steps(Dice& dice, const core::StoreConfig& config, const GeneratorOptions& options,

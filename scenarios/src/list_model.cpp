@@ -89,6 +89,12 @@ bool ListModel::has_in_full(SequenceId id, Position to) const noexcept {
   });
 }
 
+Position ListModel::first_held(const ListSequence& sequence) noexcept {
+  Position lowest = sequence.layers.front().end();
+  for (const ListLayer& held : sequence.layers) lowest = std::min(lowest, held.start);
+  return lowest;
+}
+
 Position ListModel::lowest_start(SequenceId id) const noexcept {
   Position lowest = end(id);
   for (LayerIndex index = 0; index < config_.layers.size(); ++index)
@@ -125,6 +131,11 @@ bool ListModel::holds(SequenceId id, LayerIndex index, trace::Range range) const
   const ListLayer& held = layer(id, index);
   const bool is_of_sinks = range.to <= std::min(config_.layers[index].sinks, held.end());
   return range.from <= range.to && (range.from >= held.start || is_of_sinks) && range.to <= held.end();
+}
+
+void ListModel::cut(ListLayer& held, Position to) {
+  if (to < held.sinks.size()) held = {0, {held.sinks.begin(), held.sinks.begin() + to}, {}};
+  if (to < held.end()) held.rows.resize(to - held.start);
 }
 
 void ListModel::drop_below(ListLayer& held, std::uint32_t sinks, Position to) {
@@ -178,10 +189,7 @@ void ListModel::truncate(SequenceId id, Position to) {
     pages_[id].blocks_named = std::min(pages_[id].blocks_named, to / config_.block);
     release_back(id, entries(to));
   }
-  for (ListLayer& held : sequences_[id].layers) {
-    if (to < held.sinks.size()) held = {0, {held.sinks.begin(), held.sinks.begin() + to}, {}};
-    if (to < held.end()) held.rows.resize(to - held.start);
-  }
+  for (ListLayer& held : sequences_[id].layers) cut(held, to);
   sequences_[id].evicted_to = std::min(sequences_[id].evicted_to, to);
 }
 
@@ -207,6 +215,12 @@ void ListModel::evict(SequenceId id, trace::Range range) {
 }
 
 void ListModel::restore(SequenceId id, const ListSequence& saved) {
+  if (is_paged()) {
+    release_back(id, 0);
+    pages_[id] = {};
+    for (const std::uint32_t entry : entries_of(first_held(saved), saved.layers.front().end()))
+      pages_[id].blocks[entry] = pool_->take(id);
+  }
   sequences_[id] = saved;
   for (ListLayer& layer : sequences_[id].layers) {
     for (std::uint64_t& row : layer.sinks) row = next_row();

@@ -82,7 +82,7 @@ class ListModel {
   void truncate(trace::SequenceId id, trace::Position to);
   void evict(trace::SequenceId id, trace::Range range);
   void clear(trace::SequenceId id);
-  /// Makes a sequence what another one was, or itself: the same positions, written anew.
+  /// Makes a sequence what another one was, or itself: the same positions, written anew. In a pool, `may_restore`.
   void restore(trace::SequenceId id, const ListSequence& saved);
 
   /// In appends of at most `chunk` rows, each as long as layers serve it. False where one is refused; those before it
@@ -103,6 +103,8 @@ class ListModel {
   [[nodiscard]] bool has_blocks_for(trace::SequenceId id, std::uint32_t count) const noexcept;
   /// The longest append up to `most` for which blocks are there.
   [[nodiscard]] std::uint32_t longest_with_blocks(trace::SequenceId id, std::uint32_t most) const noexcept;
+  /// Blocks are there for what was saved, in place of those that the sequence has; true without a pool.
+  [[nodiscard]] bool may_restore(trace::SequenceId id, const ListSequence& saved) const noexcept;
   [[nodiscard]] ListReasons why_no_fork(trace::SequenceId parent, trace::SequenceId child, trace::Position to) const;
   [[nodiscard]] ListReasons why_no_reorder(std::span<const trace::SequenceId> parents) const;
   [[nodiscard]] ListReasons why_no_admission(trace::SequenceId id, const ListRequest& request) const;
@@ -120,24 +122,33 @@ class ListModel {
 
  private:
   [[nodiscard]] std::uint64_t next_row() noexcept { return ++rows_; }
+  /// Lowest start of its layers.
+  [[nodiscard]] static trace::Position first_held(const ListSequence& sequence) noexcept;
   /// Drops a layer's rows below `to`, but its sinks.
   static void drop_below(ListLayer& held, std::uint32_t sinks, trace::Position to);
+  /// Takes back a layer's rows from `to` on.
+  static void cut(ListLayer& held, trace::Position to);
   /// Rows below it are codes in a layer that ends at `end`.
   [[nodiscard]] trace::Position border(trace::Position end) const noexcept;
   /// No row that must be f32 in a sequence that ends at `to` is a code now.
   [[nodiscard]] bool has_in_full(trace::SequenceId id, trace::Position to) const noexcept;
 
-  /// Blocks [first, end) of a table are found, of which `cached` nobody has.
+  /// A prefix of `end` blocks is found: the ones in use, of which `cached` nobody has.
   struct Hit {
-    std::uint32_t first = 0;
     std::uint32_t end = 0;
+    std::vector<std::uint32_t> entries;
     std::uint32_t cached = 0;
   };
 
   [[nodiscard]] std::uint32_t entries(std::uint64_t rows) const noexcept;
+  /// The first entries of a table, which sinks lie in.
+  [[nodiscard]] std::uint32_t sink_entries() const noexcept;
+  /// Entries of a table of a sequence that ends at `end` and holds nothing behind its sinks below `start`.
+  [[nodiscard]] std::vector<std::uint32_t> entries_of(trace::Position start, trace::Position end) const;
   [[nodiscard]] bool copies_on_write(trace::SequenceId id) const noexcept;
   /// Blocks that the sequence may take: what can be taken, less what is promised to others.
   [[nodiscard]] std::uint64_t available(trace::SequenceId id) const noexcept;
+  [[nodiscard]] std::uint64_t promised_to_others(trace::SequenceId id) const noexcept;
   /// Most blocks that a request of so many tokens has at one time.
   [[nodiscard]] std::uint64_t peak_blocks(std::uint64_t tokens) const noexcept;
   /// What is promised to such a request when it ends at `end` and has a table of `blocks`.

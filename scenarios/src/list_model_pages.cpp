@@ -18,6 +18,19 @@ std::uint32_t ListModel::entries(std::uint64_t rows) const noexcept {
   return static_cast<std::uint32_t>(rows / config_.block + (rows % config_.block != 0 ? 1 : 0));
 }
 
+std::uint32_t ListModel::sink_entries() const noexcept {
+  std::uint32_t most = 0;
+  for (const core::LayerGeometry& layer : config_.layers) most = std::max(most, layer.sinks);
+  return entries(most);
+}
+
+std::vector<std::uint32_t> ListModel::entries_of(Position start, Position end) const {
+  std::vector<std::uint32_t> all;
+  for (std::uint32_t entry = 0; entry < entries(end); ++entry)
+    if (entry < sink_entries() || entry >= start / config_.block) all.push_back(entry);
+  return all;
+}
+
 bool ListModel::is_between_tokens(SequenceId id) const noexcept {
   return std::ranges::all_of(sequence(id).layers, [&](const ListLayer& held) { return held.end() == end(id); });
 }
@@ -28,17 +41,29 @@ bool ListModel::is_fresh(SequenceId id) const noexcept {
 }
 
 bool ListModel::copies_on_write(SequenceId id) const noexcept {
-  return end(id) % config_.block != 0 && pool_->is_shared(pages_[id].blocks.back());
+  return end(id) % config_.block != 0 && pool_->is_shared(pages_[id].blocks.rbegin()->second);
 }
 
-std::uint64_t ListModel::available(SequenceId id) const noexcept {
+std::uint64_t ListModel::promised_to_others(SequenceId id) const noexcept {
   std::uint64_t others = 0;
   for (SequenceId other = 0; other < pages_.size(); ++other) {
     const ListPages& pages = pages_[other];
     if (other != id && pages.is_admitted && !pages.is_out)
       others += promised(pages.tokens, end(other), pages.blocks.size());
   }
-  return pool_->takeable() - std::min<std::uint64_t>(others, pool_->takeable());
+  return others;
+}
+
+std::uint64_t ListModel::available(SequenceId id) const noexcept {
+  return pool_->takeable() - std::min<std::uint64_t>(promised_to_others(id), pool_->takeable());
+}
+
+bool ListModel::may_restore(SequenceId id, const ListSequence& saved) const noexcept {
+  if (!is_paged()) return true;
+  const std::size_t needed = entries_of(first_held(saved), saved.layers.front().end()).size();
+  std::uint64_t there = pool_->takeable();
+  for (const auto& [entry, block] : pages_[id].blocks) there += !is_out(id) && pool_->is_held_once(block) ? 1 : 0;
+  return needed == 0 || needed + promised_to_others(id) <= there;
 }
 
 bool ListModel::has_blocks_for(SequenceId id, std::uint32_t count) const noexcept {
@@ -68,11 +93,12 @@ std::uint64_t ListModel::peak_blocks(std::uint64_t tokens) const noexcept {
   std::uint64_t spare = std::numeric_limits<std::uint32_t>::max();
   for (const core::LayerGeometry& layer : config_.layers) {
     if (!layer.sliding) return all;
-    const std::uint32_t window = layer.window.limited ? layer.window.keys : layer.capacity;
-    widest = std::max<std::uint64_t>(widest, layer.capacity);
-    spare = std::min<std::uint64_t>(spare, layer.capacity - window + std::uint64_t{1});
+    const std::uint32_t slots = layer.capacity - layer.sinks;
+    const std::uint32_t window = layer.window.limited ? layer.window.keys : slots;
+    widest = std::max<std::uint64_t>(widest, slots);
+    spare = std::min<std::uint64_t>(spare, slots - window + std::uint64_t{1});
   }
-  return std::min<std::uint64_t>(all, entries(widest + spare - 1) + std::uint64_t{1});
+  return std::min<std::uint64_t>(all, sink_entries() + entries(widest + spare - 1) + std::uint64_t{1});
 }
 
 std::uint64_t ListModel::promised(std::uint64_t tokens, Position end, std::uint64_t blocks) const noexcept {
@@ -91,17 +117,17 @@ ListModel::Hit ListModel::longest_hit(const ListPrefix& prompt) const {
   for (std::uint32_t blocks = std::min(tokens / config_.block, pool_->size()); blocks > 0; --blocks) {
     const Position at = blocks * config_.block;
     if (at >= tokens) continue;
-    Hit hit{blocks - 1, blocks, 0};
+    Position first = at - 1;
     for (const core::LayerGeometry& layer : config_.layers) {
       const trace::WindowSize window = core::effective_window(layer);
       const Position from = window.limited && at + 1 > window.keys ? at + 1 - window.keys : 0;
-      const bool sees_any = !window.limited || at >= from + 1;
-      if (sees_any) hit.first = std::min(hit.first, window.limited ? from / config_.block : 0);
+      first = std::min(first, from);
     }
+    Hit hit{blocks, entries_of(first, at), 0};
     bool is_found = true;
-    for (std::uint32_t entry = hit.first; entry < hit.end && is_found; ++entry) {
+    for (const std::uint32_t entry : hit.entries) {
       const auto block = pool_->find(prefix(prompt, entry));
-      is_found = block.has_value();
+      is_found = is_found && block.has_value();
       hit.cached += block && pool_->is_cached(*block) ? 1 : 0;
     }
     if (is_found) return hit;
@@ -113,6 +139,7 @@ ListModel::Hit ListModel::longest_hit(const ListPrefix& prompt) const {
 
 void ListModel::renew(SequenceId id, Position from) {
   for (ListLayer& held : sequences_[id].layers) {
+    for (Position p = from; p < held.sinks.size(); ++p) held.sinks[p] = next_row();
     for (Position p = std::max(from, held.start); p < held.end(); ++p) held.rows[p - held.start] = next_row();
   }
 }
@@ -121,34 +148,36 @@ void ListModel::take_blocks(SequenceId id, std::uint32_t count) {
   ListPages& pages = pages_[id];
   if (copies_on_write(id)) {
     const std::uint32_t own = pool_->take(id);
-    pool_->release(std::exchange(pages.blocks.back(), own), id);
+    pool_->release(std::exchange(pages.blocks.rbegin()->second, own), id);
     renew(id, end(id) / config_.block * config_.block);
   }
-  if (pages.blocks.empty()) pages.first = entries(end(id));
   const std::uint32_t to = entries(std::uint64_t{end(id)} + count);
-  while (pages.end() < to) pages.blocks.push_back(pool_->take(id));
+  for (std::uint32_t entry = entries(end(id)); entry < to; ++entry) pages.blocks[entry] = pool_->take(id);
 }
 
 void ListModel::publish(SequenceId id, Position from) {
   const ListPages& pages = pages_[id];
   const std::uint32_t to = std::min(end(id) / config_.block, pages.blocks_named);
-  for (std::uint32_t entry = std::max(from / config_.block, pages.first); entry < to; ++entry)
-    pool_->publish(pages.blocks[entry - pages.first], prefix(pages.named, entry));
+  for (auto at = pages.blocks.lower_bound(from / config_.block); at != pages.blocks.end() && at->first < to; ++at)
+    pool_->publish(at->second, prefix(pages.named, at->first));
 }
 
 void ListModel::release_front(SequenceId id) {
   ListPages& pages = pages_[id];
-  const std::uint32_t first = lowest_start(id) / config_.block;
-  for (; pages.first < first && !pages.blocks.empty(); ++pages.first) {
-    pool_->release(pages.blocks.front(), id);
-    pages.blocks.erase(pages.blocks.begin());
+  const std::uint32_t first = first_held(sequence(id)) / config_.block;
+  for (auto at = pages.blocks.lower_bound(sink_entries()); at != pages.blocks.end() && at->first < first;) {
+    pool_->release(at->second, id);
+    at = pages.blocks.erase(at);
   }
 }
 
 void ListModel::release_back(SequenceId id, std::uint32_t entry) {
   ListPages& pages = pages_[id];
   if (pages.is_out) return;
-  for (; !pages.blocks.empty() && pages.end() > entry; pages.blocks.pop_back()) pool_->release(pages.blocks.back(), id);
+  while (!pages.blocks.empty() && pages.blocks.rbegin()->first >= entry) {
+    pool_->release(pages.blocks.rbegin()->second, id);
+    pages.blocks.erase(std::prev(pages.blocks.end()));
+  }
 }
 
 // ---- forks and beams
@@ -166,10 +195,10 @@ ListReasons ListModel::why_no_fork(SequenceId parent, SequenceId child, Position
 }
 
 void ListModel::share(const ListPages& from, SequenceId id, std::uint32_t end) {
-  pages_[id].first = from.first;
-  for (std::uint32_t entry = from.first; entry < end; ++entry) {
-    pool_->hold(from.blocks[entry - from.first], id);
-    pages_[id].blocks.push_back(from.blocks[entry - from.first]);
+  for (const auto& [entry, block] : from.blocks) {
+    if (entry >= end) break;
+    pool_->hold(block, id);
+    pages_[id].blocks[entry] = block;
   }
 }
 
@@ -177,7 +206,7 @@ void ListModel::fork(SequenceId parent, SequenceId child, Position to) {
   ListSequence& of = sequences_[child];
   of = sequence(parent);
   of.evicted_to = std::min(of.evicted_to, to);
-  for (ListLayer& held : of.layers) held.rows.resize(to - held.start);
+  for (ListLayer& held : of.layers) cut(held, to);
   renew(child, 0);
   share(pages_[parent], child, entries(to));
 }
@@ -203,12 +232,15 @@ void ListModel::become(SequenceId beam, const ListSequence& parent, const ListPa
   for (LayerIndex index = 0; index < config_.layers.size(); ++index) {
     ListLayer& held = sequences_[beam].layers[index];
     const ListLayer& had = before.layers[index];
-    for (Position p = held.start; p < held.end(); ++p) {
+    const auto taken_over = [&](Position p, std::uint64_t& row) {
       const std::uint32_t entry = p / config_.block;
-      const bool is_same = pages_[beam].has(entry, pages.blocks[entry - pages.first]);
-      const bool stays = is_same && p >= had.start && p < had.end();
-      held.rows[p - held.start] = stays ? had.rows[p - had.start] : next_row();
-    }
+      const bool is_same = pages_[beam].has(entry, pages.blocks.at(entry));
+      const bool was_sink = p < had.sinks.size();
+      const bool was_held = p >= had.start && p < had.end();
+      row = !is_same || !(was_sink || was_held) ? next_row() : was_sink ? had.sinks[p] : had.rows[p - had.start];
+    };
+    for (Position p = 0; p < held.sinks.size(); ++p) taken_over(p, held.sinks[p]);
+    for (Position p = held.start; p < held.end(); ++p) taken_over(p, held.rows[p - held.start]);
   }
 }
 
@@ -224,14 +256,11 @@ void ListModel::reorder(std::span<const SequenceId> parents) {
     become(beam, rows[parents[beam]], from);
     pages_[beam].blocks.clear();
     pages_[beam].blocks_named = 0;
-    share(from, beam, from.end());
+    share(from, beam, kEndless);
   });
   for_each_other([&](SequenceId beam, const ListPages& from) {
-    const ListPages& had = tables[beam];
-    for (std::uint32_t entry = had.end(); entry > had.first; --entry) {
-      const std::uint32_t block = had.blocks[entry - 1 - had.first];
-      if (!from.has(entry - 1, block)) pool_->release(block, beam);
-    }
+    for (auto had = tables[beam].blocks.rbegin(); had != tables[beam].blocks.rend(); ++had)
+      if (!from.has(had->first, had->second)) pool_->release(had->second, beam);
   });
 }
 
@@ -245,7 +274,7 @@ ListReasons ListModel::why_no_admission(SequenceId id, const ListRequest& reques
       config_.layers, [&](const core::LayerGeometry& layer) { return !layer.sliding && tokens > layer.capacity; });
   if (is_too_long) reasons.push_back(RefusalCode::full);
   const Hit hit = longest_hit(request.prompt);
-  const std::uint64_t wanted = promised(tokens, hit.end * config_.block, hit.end - hit.first) + hit.cached;
+  const std::uint64_t wanted = promised(tokens, hit.end * config_.block, hit.entries.size()) + hit.cached;
   if (wanted > available(id)) reasons.push_back(RefusalCode::no_memory);
   return reasons;
 }
@@ -260,19 +289,21 @@ Position ListModel::admit(SequenceId id, const ListRequest& request) {
   pages.named = request.prompt;
   pages.blocks_named =
       std::min(static_cast<std::uint32_t>(request.prompt.tokens.size()) / config_.block, pool_->size());
-  pages.first = hit.first;
-  for (std::uint32_t entry = hit.first; entry < hit.end; ++entry) {
+  Position first = 0;
+  for (std::uint32_t entry = 0; entry < hit.entries.size() && first == 0; ++entry)
+    if (hit.entries[entry] != entry) first = hit.entries[entry] * config_.block;
+  for (const std::uint32_t entry : hit.entries) {
     const std::uint32_t block = *pool_->find(prefix(request.prompt, entry));
     pool_->hold(block, id);
-    pages.blocks.push_back(block);
+    pages.blocks[entry] = block;
   }
   for (LayerIndex index = 0; index < config_.layers.size(); ++index) {
     const core::LayerGeometry& layer = config_.layers[index];
-    const Position oldest = layer.sliding && found > layer.capacity ? found - layer.capacity : 0;
+    const Position oldest = layer.sliding && found > layer.capacity ? found - (layer.capacity - layer.sinks) : 0;
     ListLayer& held = sequences_[id].layers[index];
     held = {};
-    held.start = std::max(hit.first * config_.block, oldest);
-    held.rows.resize(found - held.start);
+    held.rows.resize(found);
+    if (std::max(first, oldest) != 0) drop_below(held, layer.sinks, std::max(first, oldest));
   }
   renew(id, 0);
   return found;
@@ -298,14 +329,14 @@ ListReasons ListModel::why_no_swap_in(SequenceId id) const {
 
 void ListModel::swap_out(SequenceId id) {
   ListPages& pages = pages_[id];
-  for (auto block = pages.blocks.rbegin(); block != pages.blocks.rend(); ++block) pool_->release(*block, id);
+  for (auto at = pages.blocks.rbegin(); at != pages.blocks.rend(); ++at) pool_->release(at->second, id);
   pages.is_out = true;
   renew(id, 0);
 }
 
 void ListModel::swap_in(SequenceId id) {
   pages_[id].is_out = false;
-  for (std::uint32_t& block : pages_[id].blocks) block = pool_->take(id);
+  for (auto& [entry, block] : pages_[id].blocks) block = pool_->take(id);
 }
 
 }  // namespace kvwitness::scenarios

@@ -33,6 +33,7 @@ class ListPool {
     return blocks_max_ - static_cast<std::uint32_t>(blocks_.size() - cached_.size());
   }
   [[nodiscard]] bool is_cached(std::uint32_t block) const noexcept { return blocks_.at(block).holders.empty(); }
+  [[nodiscard]] bool is_held_once(std::uint32_t block) const noexcept { return blocks_.at(block).holders.size() == 1; }
   /// Whoever writes to it needs a block of its own first.
   [[nodiscard]] bool is_shared(std::uint32_t block) const noexcept {
     return blocks_.at(block).holders.size() > 1 || blocks_.at(block).prefix;
@@ -84,17 +85,16 @@ class ListPool {
 
 /// Blocks of one sequence, and what was promised to it.
 struct ListPages {
-  std::uint32_t first = 0;            ///< entry of blocks[0] in the table
-  std::vector<std::uint32_t> blocks;  ///< while the sequence is out, those that it had
+  std::map<std::uint32_t, std::uint32_t> blocks;  ///< by entry of the table; while the sequence is out, those it had
   bool is_out = false;
   bool is_admitted = false;
   std::uint64_t tokens = 0;  ///< that the request takes in all
   ListPrefix named;          ///< tokens of its prompt
   std::uint32_t blocks_named = 0;
 
-  [[nodiscard]] std::uint32_t end() const noexcept { return first + static_cast<std::uint32_t>(blocks.size()); }
   [[nodiscard]] bool has(std::uint32_t entry, std::uint32_t block) const noexcept {
-    return entry >= first && entry < end() && blocks[entry - first] == block;
+    const auto at = blocks.find(entry);
+    return at != blocks.end() && at->second == block;
   }
 };
 

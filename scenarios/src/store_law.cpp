@@ -277,7 +277,9 @@ StoreLaw::Answer StoreLaw::restore(const Step& step, SequenceId id) {
   if (file == files_.end() || !step.saved_by.empty()) return std::nullopt;
   if (step.damage != Damage::none) return due_layer(id) == 0 ? Answer(RefusalCode::corrupt) : std::nullopt;
   if (due_layer(id) != 0) return RefusalCode::out_of_order;
+  if (!model_.may_restore(id, file->second)) return RefusalCode::no_memory;
   model_.restore(id, file->second);
+  prompts_[id] = {};
   return RefusalCode::none;
 }
 

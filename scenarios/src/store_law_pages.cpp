@@ -32,6 +32,7 @@ bool StoreLaw::needs_rows(const Step& step) noexcept {
     case Operation::read:
     case Operation::truncate:
     case Operation::evict:
+    case Operation::save:
     case Operation::trim: return true;
     case Operation::attend: return step.use.empty();
     default: return false;

@@ -64,6 +64,11 @@ void LayerModel::drop_below(Position position) {
   count_ -= dropped;
 }
 
+void LayerModel::skip_to(Position position) {
+  drop_below(end());
+  start_ = position;
+}
+
 void LayerModel::go_back_to_sinks(Position position) {
   const std::vector<ModelRow> sinks = std::exchange(sinks_, {});
   head_ = count_ = start_ = 0;

@@ -147,6 +147,12 @@ struct SameRows {
   bool are_same = true;
   bool is_known = true;
 };
+bool is_same_code(const trace::LayerCode& a, const trace::LayerCode& b) noexcept {
+  const bool is_same_rotation =
+      a.bits == b.bits && a.block == b.block && a.residual_bits == b.residual_bits && a.seed == b.seed;
+  return a.code == b.code && a.recent == b.recent && a.quantise_group == b.quantise_group &&
+         (a.code != trace::DType::rotated || is_same_rotation);
+}
 SameRows same_rows(const StoreModel& a, const StoreModel& b, LayerIndex layer) {
   const trace::LayerDeclared& x = a.layers[layer];
   const trace::LayerDeclared& y = b.layers[layer];
@@ -158,7 +164,8 @@ SameRows same_rows(const StoreModel& a, const StoreModel& b, LayerIndex layer) {
   same.are_same = x.sinks == y.sinks && f.donor == g.donor && x.kv_heads == y.kv_heads && x.head_dim == y.head_dim &&
                   keys_kept(x) == keys_kept(y) && f.k_type == g.k_type && f.v_type == g.v_type &&
                   f.k_row_bytes == g.k_row_bytes && f.v_row_bytes == g.v_row_bytes &&
-                  f.rope_theta_bits == g.rope_theta_bits && has_same_raw_keys;
+                  f.rope_theta_bits == g.rope_theta_bits && has_same_raw_keys &&
+                  is_same_code(a.codes[layer].k, b.codes[layer].k) && is_same_code(a.codes[layer].v, b.codes[layer].v);
   same.is_known = !a.rotates(layer) || f.rope_theta_bits != 0;
   return same;
 }
@@ -230,7 +237,11 @@ Lawful lawful_answer(const Model& model, StoreIndex store, SequenceId sequence, 
     case Operation::poison:
       return declared->can(Capability::zero_copy) ? answer(RefusalCode::none) : answer(RefusalCode::unsupported);
     case Operation::save: return save_answer(on);
-    case Operation::restore: return restore_answer(on, called);
+    case Operation::restore: {
+      const Lawful law = restore_answer(on, called);
+      const SavedSequence* saved = has_blocks ? model.saved(called.file) : nullptr;
+      return saved != nullptr ? restore_with_blocks(model, store, sequence, *saved, law) : law;
+    }
     default: return kUnknown;
   }
 }

@@ -81,7 +81,8 @@ Lawful admit_answer(const Subject& on, SequenceId sequence, const trace::Called&
   const std::uint64_t tokens = std::uint64_t{called.to} + called.count;
   std::vector<std::uint64_t> keys;
   for (const trace::LayerDeclared& layer : on.store.layers) {
-    const std::uint64_t of_all = layer.sliding != 0 ? layer.capacity : std::uint64_t{trace::kNoPosition};
+    const std::uint64_t of_all =
+        layer.sliding != 0 ? layer.capacity - std::min(layer.sinks, layer.capacity) : std::uint64_t{trace::kNoPosition};
     keys.push_back(layer.limited != 0 ? layer.window : of_all);
   }
   const PrefixFound found = on.pages.longest_hit(sequence, called.to, keys);
@@ -105,6 +106,11 @@ Lawful swap_in_answer(const Subject& on, SequenceId sequence) {
   const std::uint64_t anew =
       on.pages.is_admitted(sequence) ? on.pages.reservation(on.pages.admitted_for(sequence), end, blocks) : 0;
   return any_of({{blocks + anew > on.pages.available(sequence), RefusalCode::no_memory}});
+}
+
+/// The answer where the blocks are not there, to a call that would be done if they were.
+Lawful without_memory(const Lawful& law) noexcept {
+  return {RefusalCode::no_memory, law.also == RefusalCode::none ? RefusalCode::no_memory : law.also, law.known};
 }
 
 }  // namespace
@@ -147,11 +153,22 @@ std::optional<Lawful> paged_answer(const Model& model, StoreIndex store, Sequenc
       const bool has_child = called.ordinal < declared.created.sequences;
       return is_out && has_child ? answer(RefusalCode::evicted) : fork_answer(on, sequence, called);
     }
+    case Operation::save: return is_out ? std::optional(answer(RefusalCode::evicted)) : std::nullopt;
     case Operation::admit: return admit_answer(on, sequence, called);
     case Operation::swap_out: return swap_out_answer(on, sequence);
     case Operation::swap_in: return swap_in_answer(on, sequence);
     default: return std::nullopt;
   }
+}
+
+Lawful restore_with_blocks(const Model& model, StoreIndex store, SequenceId sequence, const SavedSequence& saved,
+                           Lawful without_end) {
+  if (without_end.code != RefusalCode::none) return without_end;
+  const PagesModel& pages = *model.pages(store);
+  Position lowest = trace::kNoPosition;
+  for (const LayerModel& rows : saved.layers) lowest = std::min(lowest, rows.start());
+  const std::uint64_t needed = pages.pages_of(lowest, saved.layers.front().end()).count();
+  return needed <= pages.available_instead(sequence) ? without_end : without_memory(without_end);
 }
 
 Lawful append_with_blocks(const Model& model, StoreIndex store, SequenceId sequence, const trace::Called& called,
@@ -160,9 +177,8 @@ Lawful append_with_blocks(const Model& model, StoreIndex store, SequenceId seque
   if (!takes) return without_end;
   const PagesModel& pages = *model.pages(store);
   const Position end = model.layer(store, sequence, 0)->end();
-  if (pages.needed(sequence, end, called.count) <= pages.available(sequence)) return without_end;
-  return {RefusalCode::no_memory, without_end.also == RefusalCode::none ? RefusalCode::no_memory : without_end.also,
-          without_end.known};
+  const bool has_blocks = pages.needed(sequence, end, called.count) <= pages.available(sequence);
+  return has_blocks ? without_end : without_memory(without_end);
 }
 
 }  // namespace kvwitness::verify

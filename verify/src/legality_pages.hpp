@@ -16,5 +16,8 @@ namespace kvwitness::verify {
 /// The answer to an append, given what it would be if there were blocks without end.
 [[nodiscard]] Lawful append_with_blocks(const Model& model, StoreIndex store, SequenceId sequence,
                                         const trace::Called& called, Lawful without_end);
+/// The same of a restore of what was saved.
+[[nodiscard]] Lawful restore_with_blocks(const Model& model, StoreIndex store, SequenceId sequence,
+                                         const SavedSequence& saved, Lawful without_end);
 
 }  // namespace kvwitness::verify

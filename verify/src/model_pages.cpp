@@ -13,7 +13,8 @@ using trace::Operation;
 /// Keys that a query of the layer sees; kNoPosition: all.
 std::uint64_t keys_seen(const trace::LayerDeclared& layer) noexcept {
   if (layer.limited != 0) return layer.window;
-  return layer.sliding != 0 ? layer.capacity : std::uint64_t{trace::kNoPosition};
+  return layer.sliding != 0 ? layer.capacity - std::min(layer.sinks, layer.capacity)
+                            : std::uint64_t{trace::kNoPosition};
 }
 
 PagesShape shape_of(const StoreModel& store) noexcept {
@@ -25,10 +26,12 @@ PagesShape shape_of(const StoreModel& store) noexcept {
   for (LayerIndex index = 0; index < store.layers.size(); ++index) {
     if (store.is_reader(index)) continue;
     const trace::LayerDeclared& layer = store.layers[index];
-    const std::uint64_t keys = std::min<std::uint64_t>(keys_seen(layer), layer.capacity);
+    const std::uint64_t slots = store.ring_slots(index);
+    const std::uint64_t keys = std::min<std::uint64_t>(keys_seen(layer), slots);
     shape.all_slide = shape.all_slide && layer.sliding != 0;
-    shape.capacity_max = std::max<std::uint64_t>(shape.capacity_max, layer.capacity);
-    shape.chunk_max = std::min<std::uint64_t>(shape.chunk_max, layer.capacity - keys + 1);
+    shape.slots_max = std::max<std::uint64_t>(shape.slots_max, slots);
+    shape.chunk_max = std::min<std::uint64_t>(shape.chunk_max, slots - keys + 1);
+    shape.sinks_max = std::max(shape.sinks_max, layer.sinks);
   }
   return shape;
 }
@@ -70,7 +73,10 @@ void Model::State::tell_block(const Event& event, StoreState& store) {
       const auto freed = trace::payload_of<trace::BlockFree>(event);
       const auto cached = store.cached_hash.find(freed.block);
       if (cached == store.cached_hash.end()) return;
-      store.pages->take_again(cached->second);
+      if (store.model.call.called.operation == Operation::restore && store.told.taken_again.size() < kModelRowsMax)
+        store.told.taken_again.push_back(cached->second);
+      else
+        store.pages->take_again(cached->second);
       store.cached_hash.erase(cached);
       return;
     }
@@ -95,10 +101,12 @@ void Model::State::set_entry_slots(StoreState& store) {
     SequenceState* on = sequence(store, entry.sequence);
     if (on == nullptr) continue;
     for (LayerModel& rows : on->layers) {
-      const std::uint64_t first = std::max<std::uint64_t>(entry.index * block, rows.start());
-      const std::uint64_t end = std::min<std::uint64_t>((entry.index + 1) * block, rows.end());
-      for (std::uint64_t p = first; p < end; ++p)
-        rows.set_slot(static_cast<Position>(p), static_cast<Slot>(entry.block * block + p % block));
+      for (const Range held : {rows.sinks(), rows.held()}) {
+        const std::uint64_t first = std::max<std::uint64_t>(entry.index * block, held.from);
+        const std::uint64_t end = std::min<std::uint64_t>((entry.index + 1) * block, held.to);
+        for (std::uint64_t p = first; p < end; ++p)
+          rows.set_slot(static_cast<Position>(p), static_cast<Slot>(entry.block * block + p % block));
+      }
     }
   }
 }
@@ -116,11 +124,11 @@ void Model::State::append_pages(StoreState& store, StoreIndex index, SequenceSta
       for (LayerIndex each = 0; each < on.layers.size(); ++each)
         mark_stale(index, sequence, each, {first, given.from}, number);
     }
-    if (!set_table(store, sequence, {pages.table(sequence).first, pages.pages_of(0, given.to).end}, given.to)) return;
+    if (!set_table(store, sequence, pages.extended(sequence, given.to), given.to)) return;
   }
   const LayerModel& rows = on.layers[layer];
-  for (Position p = std::max(given.from, rows.start()); p < given.to && !pages.named(sequence).empty(); ++p)
-    pages.write(sequence, layer, p, *rows.find(p));
+  for (Position p = given.from; p < given.to && !pages.named(sequence).empty(); ++p)
+    if (const ModelRow* row = rows.find(p); row != nullptr) pages.write(sequence, layer, p, *row);
   if (on.token.under_way()) return;
   pages.publish(sequence, given.from, given.to);
   if (!set_table(store, sequence, pages.pages_of(lowest_start(store.model, on), given.to), given.to)) return;
@@ -135,6 +143,16 @@ void Model::State::edit_pages(StoreState& store, const SequenceState& on, Positi
   const Position end = on.layers.front().end();
   if (end < before) pages.forget_named(call.sequence, end);
   static_cast<void>(set_table(store, call.sequence, pages.pages_of(lowest_start(store.model, on), end), end));
+}
+
+/// Nothing of what the sequence was is left: neither its blocks nor its admission.
+void Model::State::restore_pages(StoreState& store, const SequenceState& on) {
+  PagesModel& pages = *store.pages;
+  const SequenceId sequence = store.model.call.sequence;
+  const Position end = on.layers.front().end();
+  pages.clear(sequence);
+  for (const std::uint64_t hash : store.told.taken_again) pages.take_again(hash);
+  if (set_table(store, sequence, pages.pages_of(lowest_start(store.model, on), end), end)) set_entry_slots(store);
 }
 
 bool Model::State::set_table(StoreState& store, SequenceId sequence, PageRange wanted, Position end) {
@@ -208,11 +226,13 @@ void Model::State::do_reorder(StoreState& store, StoreIndex index, std::uint64_t
 void Model::State::mark_reordered(StoreState& store, ViewModel& view, std::uint64_t number) {
   view.edited = true;
   if (view.stale_since || view.range.empty()) return;
-  const Range held = sequence(store, view.sequence)->layers[view.layer].held();
-  bool is_lost = view.range.from < held.from || view.range.to > held.to;
-  const PageRange pages = store.pages->pages_of(view.range.from, view.range.to);
-  for (std::uint64_t i = pages.first; i < pages.end && !is_lost; ++i)
-    is_lost = store.pages->was_replaced(view.sequence, i);
+  const LayerModel& rows_now = sequence(store, view.sequence)->layers[view.layer];
+  bool is_lost = !rows_now.holds(view.range) || view.sinks.to > rows_now.end();
+  const std::uint64_t block = store.pages->block();
+  for (const Range rows : {view.sinks, view.range}) {
+    for (std::uint64_t p = rows.from; p < rows.to && !is_lost; p += block - p % block)
+      is_lost = store.pages->was_replaced(view.sequence, p / block);
+  }
   if (is_lost) view.stale_since = number;
 }
 
@@ -225,20 +245,25 @@ void Model::State::do_admit(StoreState& store) {
   if (holds_something) pages.clear(call.sequence);  // against the law, and told elsewhere
   const PrefixFound found = pages.longest_hit(call.sequence, call.called.to, store.keys);
   pages.admit(call.sequence, found, std::uint64_t{call.called.to} + call.called.count);
-  const auto first = static_cast<Position>(found.pages.first * pages.block());
+  const auto first = found.pages.is_whole() ? 0 : static_cast<Position>(found.pages.first * pages.block());
   for (std::size_t i = 0; i < on->layers.size(); ++i) {
     LayerModel& rows = on->layers[i];
     const trace::LayerDeclared& layer = store.model.layers[i];
+    const std::uint32_t slots = store.model.ring_slots(static_cast<LayerIndex>(i));
     const bool is_cut = layer.sliding != 0 && found.end > layer.capacity;
-    const Position from = is_cut ? std::max(first, found.end - layer.capacity) : first;
-    if (found.end > from && !has_room(store, found.end - from)) return;
+    const Position from = is_cut ? std::max(first, found.end - slots) : first;
+    if (found.end > from && !has_room(store, found.end - from + std::uint64_t{layer.sinks})) return;
     const std::size_t room = rows.room();
     rows.clear();
-    rows.restart_at(from);
-    for (Position p = from; p < found.end; ++p) {
-      const ModelRow* row = pages.row(call.sequence, static_cast<LayerIndex>(i), p);
-      rows.append(row == nullptr ? ModelRow{} : *row);
-    }
+    const auto append = [&](Range found_rows) {
+      for (Position p = found_rows.from; p < found_rows.to; ++p) {
+        const ModelRow* row = pages.row(call.sequence, static_cast<LayerIndex>(i), p);
+        rows.append(row == nullptr ? ModelRow{} : *row);
+      }
+    };
+    if (from != 0) append({0, std::min(layer.sinks, found.end)});
+    rows.skip_to(from);
+    append({from, found.end});
     rooms += rows.room() - room;
   }
   set_entry_slots(store);
@@ -264,9 +289,9 @@ void Model::State::do_swap(StoreState& store, StoreIndex index, std::uint64_t nu
   pages.swap_in(call.sequence, wanted, end);
   for (std::size_t layer = 0; layer < on->layers.size(); ++layer) {
     const LayerModel& rows = on->layers[layer];
-    // In the middle of a token, which is against the law, a layer ends before the first one.
-    for (Position p = std::max(rows.start(), end - end % pages.block()); p < std::min(end, rows.end()); ++p)
-      pages.write(call.sequence, static_cast<LayerIndex>(layer), p, *rows.find(p));
+    for (Position p = end - end % pages.block(); p < end; ++p)
+      if (const ModelRow* row = rows.find(p); row != nullptr)
+        pages.write(call.sequence, static_cast<LayerIndex>(layer), p, *row);
   }
   set_entry_slots(store);
 }

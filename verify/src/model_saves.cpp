@@ -55,6 +55,7 @@ void Model::State::do_restore(StoreState& store, StoreIndex index, std::uint64_t
     mark_stale(index, call.sequence, static_cast<LayerIndex>(i), {0, trace::kNoPosition}, number);
   }
   on->token = {};
+  if (store.pages != nullptr) restore_pages(store, *on);
 }
 
 const SavedSequence* Model::saved(std::uint64_t file) const noexcept {

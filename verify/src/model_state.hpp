@@ -51,6 +51,8 @@ struct ToldInCall {
   std::vector<Row> rows;
   std::vector<Entry> entries;
   std::vector<SequenceId> parents;  ///< of a reorder, by beam
+  /// Of a restore: hashes of cached blocks that were taken again, some of which it let go of itself.
+  std::vector<std::uint64_t> taken_again;
   std::vector<Row> codes;           ///< found at the positions that CallModel::quantised names, from its first on
   std::vector<Survivor> survivors;  ///< layer by layer, ascending positions
   std::vector<Piece> pieces;
@@ -62,6 +64,7 @@ struct ToldInCall {
     rows.clear();
     entries.clear();
     parents.clear();
+    taken_again.clear();
     codes.clear();
     survivors.clear();
     pieces.clear();
@@ -143,6 +146,7 @@ struct Model::State {
                     std::uint64_t number);
   /// `before`: the end of the first layer before the edit.
   void edit_pages(StoreState& store, const SequenceState& on, Position before);
+  void restore_pages(StoreState& store, const SequenceState& on);
   /// False where the table is longer than the model remembers.
   [[nodiscard]] bool set_table(StoreState& store, SequenceId sequence, PageRange wanted, Position end);
   [[nodiscard]] bool has_room(StoreState& store, std::uint64_t more);

@@ -20,6 +20,11 @@ constexpr std::uint64_t blocks_of(std::uint64_t tokens, std::uint64_t block) noe
 PagesModel::PagesModel(const trace::PoolDeclared& pool, const PagesShape& shape)
     : pool_(pool), shape_(shape), sequences_(shape.sequences) {}
 
+const PagesModel::PageId* PagesModel::Sequence::find(std::uint64_t index) const noexcept {
+  if (index < head.size()) return &head[index];
+  return index >= first && index - first < pages.size() ? &pages[index - first] : nullptr;
+}
+
 // ---- what it tells --------------------------------------------------------------------------------------------------
 
 std::uint64_t PagesModel::free() const noexcept {
@@ -29,14 +34,23 @@ std::uint64_t PagesModel::free() const noexcept {
 
 PageRange PagesModel::table(SequenceId sequence) const noexcept {
   const Sequence& of = sequences_[sequence];
-  return {of.first, of.first + of.pages.size()};
+  return {of.first, of.first + of.pages.size(), of.head.size()};
+}
+
+PageRange PagesModel::pages_of(Position start, Position end) const noexcept {
+  const std::uint64_t ends = blocks_of(end, pool_.block);
+  const std::uint64_t head = std::min(blocks_of(shape_.sinks_max, pool_.block), ends);
+  return {std::max<std::uint64_t>(start / pool_.block, head), ends, head};
+}
+
+PageRange PagesModel::extended(SequenceId sequence, Position end) const noexcept {
+  const PageRange all = pages_of(0, end);
+  return {std::max(sequences_[sequence].first, all.first), all.end, all.head};
 }
 
 bool PagesModel::is_shared(SequenceId sequence, std::uint64_t index) const noexcept {
-  const Sequence& of = sequences_[sequence];
-  if (index < of.first || index - of.first >= of.pages.size()) return false;
-  const Page& page = pages_[of.pages[index - of.first]];
-  return page.holders > 1 || page.is_published;
+  const PageId* id = sequences_[sequence].find(index);
+  return id != nullptr && (pages_[*id].holders > 1 || pages_[*id].is_published);
 }
 
 std::uint64_t PagesModel::needed(SequenceId sequence, Position end, std::uint32_t count) const noexcept {
@@ -48,8 +62,8 @@ std::uint64_t PagesModel::needed(SequenceId sequence, Position end, std::uint32_
 std::uint64_t PagesModel::peak(std::uint64_t tokens) const noexcept {
   const std::uint64_t all = blocks_of(tokens, pool_.block);
   if (!shape_.all_slide) return all;
-  const std::uint64_t positions = shape_.capacity_max + shape_.chunk_max;
-  return std::min(all, blocks_of(positions - 1, pool_.block) + 1);
+  const std::uint64_t positions = shape_.slots_max + shape_.chunk_max;
+  return std::min(all, blocks_of(shape_.sinks_max, pool_.block) + blocks_of(positions - 1, pool_.block) + 1);
 }
 
 std::uint64_t PagesModel::reservation(std::uint64_t tokens, Position end, std::uint64_t entries) const noexcept {
@@ -62,6 +76,16 @@ std::uint64_t PagesModel::reservation(std::uint64_t tokens, Position end, std::u
 std::uint64_t PagesModel::available(SequenceId sequence) const noexcept {
   const std::uint64_t others = reserved_ - sequences_[sequence].reserved;
   const std::uint64_t at_hand = pool_.pool_blocks - std::min<std::uint64_t>(held_, pool_.pool_blocks);
+  return at_hand - std::min(at_hand, others);
+}
+
+std::uint64_t PagesModel::available_instead(SequenceId sequence) const noexcept {
+  const Sequence& of = sequences_[sequence];
+  std::uint64_t given_back = 0;
+  for (const std::vector<PageId>* part : {&of.head, &of.pages})
+    for (const PageId id : *part) given_back += pages_[id].holders == 1 ? 1 : 0;
+  const std::uint64_t others = reserved_ - of.reserved;
+  const std::uint64_t at_hand = pool_.pool_blocks + given_back - std::min<std::uint64_t>(held_, pool_.pool_blocks);
   return at_hand - std::min(at_hand, others);
 }
 
@@ -89,18 +113,21 @@ PrefixFound PagesModel::longest_hit(SequenceId sequence, std::uint64_t prompt,
   const std::uint64_t block = pool_.block;
   PrefixFound longest;
   if (sequence != coming_of_) return longest;
-  std::uint64_t run = 0;  // blocks found in a row, up to this one
+  std::uint64_t run = 0;       // blocks found in a row, up to this one
+  std::uint64_t in_front = 0;  // and from the first one on
   for (std::uint64_t i = 0; (i + 1) * block < prompt && i < coming_.size(); ++i) {
     const Prefix* prefix = named_at(coming_, i);
     run = prefix != nullptr && find(*prefix) != nullptr ? run + 1 : 0;
+    in_front += run == i + 1 ? 1 : 0;
     const std::uint64_t end = (i + 1) * block;
     std::uint64_t low = end - 1;  // at least the block that ends here
     for (const std::uint64_t seen : keys) low = std::min(low, end + 1 > seen ? end + 1 - seen : 0);
-    const PageRange pages{low / block, i + 1};
-    if (pages.count() <= run) longest = {static_cast<Position>(end), pages, 0};
+    const PageRange pages = pages_of(static_cast<Position>(low), static_cast<Position>(end));
+    if (run != 0 && pages.end - pages.first <= run && pages.head <= in_front)
+      longest = {static_cast<Position>(end), pages, 0};
   }
-  for (std::uint64_t i = longest.pages.first; i < longest.pages.end; ++i)
-    longest.cached += find(*named_at(coming_, i))->holders == 0 ? 1 : 0;
+  for (std::uint64_t i = 0; i < longest.pages.end; ++i)
+    if (longest.pages.has(i)) longest.cached += find(*named_at(coming_, i))->holders == 0 ? 1 : 0;
   return longest;
 }
 
@@ -117,6 +144,14 @@ PagesModel::PageId PagesModel::take() {
   }
   pages_[id].holders = 1;
   ++held_;
+  return id;
+}
+
+PagesModel::PageId PagesModel::take_for(const Sequence& sequence, std::uint64_t index) {
+  const PageId id = take();
+  if (named_at(sequence.named, index) == nullptr) return id;
+  pages_[id].rows.resize(std::size_t{shape_.layers} * pool_.block);
+  rows_kept_ += pages_[id].rows.size();
   return id;
 }
 
@@ -141,6 +176,11 @@ void PagesModel::release(Sequence& from, PageId id) noexcept {
   }
 }
 
+void PagesModel::release_all(Sequence& from) noexcept {
+  for (const PageId id : from.head) release(from, id);
+  for (const PageId id : from.pages) release(from, id);
+}
+
 void PagesModel::drop(PageId id) noexcept {
   rows_kept_ -= pages_[id].rows.size();
   pages_[id] = {};
@@ -154,7 +194,7 @@ void PagesModel::set_reserved(Sequence& sequence, std::uint64_t reserved) noexce
 
 void PagesModel::settle(Sequence& sequence, Position end) noexcept {
   const bool reserves = sequence.is_admitted && !sequence.is_out;
-  set_reserved(sequence, reserves ? reservation(sequence.tokens, end, sequence.pages.size()) : 0);
+  set_reserved(sequence, reserves ? reservation(sequence.tokens, end, sequence.count()) : 0);
 }
 
 // ---- what calls do --------------------------------------------------------------------------------------------------
@@ -179,7 +219,8 @@ void PagesModel::forget_named(SequenceId sequence, Position end_behind) noexcept
 void PagesModel::copy_on_write(SequenceId sequence, std::uint64_t index) {
   Sequence& of = sequences_[sequence];
   const PageId id = take();
-  const PageId old = std::exchange(of.pages[index - of.first], id);
+  PageId& entry = index < of.head.size() ? of.head[index] : of.pages[index - of.first];
+  const PageId old = std::exchange(entry, id);
   if (named_at(of.named, index) != nullptr) {
     pages_[id].rows = pages_[old].rows;
     rows_kept_ += pages_[id].rows.size();
@@ -189,24 +230,18 @@ void PagesModel::copy_on_write(SequenceId sequence, std::uint64_t index) {
 
 void PagesModel::set_table(SequenceId sequence, PageRange wanted, Position end) {
   Sequence& of = sequences_[sequence];
-  const PageRange now = table(sequence);
-  while (!of.pages.empty() && of.first + of.pages.size() > wanted.end) {
-    release(of, of.pages.back());
-    of.pages.pop_back();
-  }
-  const std::uint64_t gone = std::min<std::uint64_t>(wanted.first - std::min(wanted.first, now.first), of.pages.size());
+  const auto drop_last = [&](std::vector<PageId>& pages) {
+    release(of, pages.back());
+    pages.pop_back();
+  };
+  while (!of.pages.empty() && of.first + of.pages.size() > wanted.end) drop_last(of.pages);
+  while (of.head.size() > wanted.head) drop_last(of.head);
+  const std::uint64_t gone = std::min<std::uint64_t>(wanted.first - std::min(wanted.first, of.first), of.pages.size());
   for (std::uint64_t i = 0; i < gone; ++i) release(of, of.pages[i]);
   of.pages.erase(of.pages.begin(), of.pages.begin() + static_cast<std::ptrdiff_t>(gone));
   of.first = of.pages.empty() ? wanted.first : of.first + gone;
-  while (of.first + of.pages.size() < wanted.end) {
-    const std::uint64_t index = of.first + of.pages.size();
-    const PageId id = take();
-    if (named_at(of.named, index) != nullptr) {
-      pages_[id].rows.resize(std::size_t{shape_.layers} * pool_.block);
-      rows_kept_ += pages_[id].rows.size();
-    }
-    of.pages.push_back(id);
-  }
+  while (of.head.size() < wanted.head) of.head.push_back(take_for(of, of.head.size()));
+  while (of.first + of.pages.size() < wanted.end) of.pages.push_back(take_for(of, of.first + of.pages.size()));
   settle(of, end);
 }
 
@@ -215,25 +250,32 @@ void PagesModel::share(SequenceId parent, SequenceId child, PageRange wanted) {
   Sequence& to = sequences_[child];
   to = {};
   to.first = wanted.first;
-  for (std::uint64_t i = wanted.first; i < wanted.end && i >= from.first && i - from.first < from.pages.size(); ++i) {
-    to.pages.push_back(from.pages[i - from.first]);
-    hold(to.pages.back());
-  }
+  const auto share_entries = [&](std::uint64_t first, std::uint64_t end, std::vector<PageId>& pages) {
+    for (std::uint64_t i = first; i < end && from.find(i) != nullptr; ++i) {
+      pages.push_back(*from.find(i));
+      hold(pages.back());
+    }
+  };
+  share_entries(0, wanted.head, to.head);
+  share_entries(wanted.first, wanted.end, to.pages);
 }
 
 void PagesModel::reorder(std::span<const SequenceId> parents, std::span<const Position> ends) {
   before_reorder_.assign(sequences_.begin(), sequences_.begin() + static_cast<std::ptrdiff_t>(parents.size()));
   for (std::size_t beam = 0; beam < parents.size(); ++beam) {
     const Sequence& from = before_reorder_[parents[beam]];
+    for (const PageId id : from.head) hold(id);
     for (const PageId id : from.pages) hold(id);
   }
   for (std::size_t beam = 0; beam < parents.size(); ++beam) {
     Sequence& to = sequences_[beam];
-    const std::vector<PageId> old = std::exchange(to.pages, before_reorder_[parents[beam]].pages);
-    to.first = before_reorder_[parents[beam]].first;
+    const Sequence& from = before_reorder_[parents[beam]];
     const bool is_same = parents[beam] == beam;
     const bool had_left_shared = to.has_left_shared;
-    for (const PageId id : old) release(to, id);
+    release_all(to);
+    to.head = from.head;
+    to.first = from.first;
+    to.pages = from.pages;
     to.has_left_shared = is_same ? had_left_shared : to.has_left_shared;
     if (!is_same) to.named.clear();
     settle(to, ends[beam]);
@@ -241,9 +283,9 @@ void PagesModel::reorder(std::span<const SequenceId> parents, std::span<const Po
 }
 
 bool PagesModel::was_replaced(SequenceId beam, std::uint64_t index) const noexcept {
-  const auto page_at = [&](const Sequence& of) -> std::optional<PageId> {
-    if (index < of.first || index - of.first >= of.pages.size()) return std::nullopt;
-    return of.pages[index - of.first];
+  const auto page_at = [&](const Sequence& of) {
+    const PageId* id = of.find(index);
+    return id == nullptr ? std::nullopt : std::optional(*id);
   };
   return beam >= before_reorder_.size() || page_at(before_reorder_[beam]) != page_at(sequences_[beam]);
 }
@@ -257,9 +299,11 @@ void PagesModel::admit(SequenceId sequence, const PrefixFound& found, std::uint6
   of.has_left_shared = false;
   of.named.clear();
   if (coming_of_ == sequence) of.named.swap(coming_);
-  for (std::uint64_t i = found.pages.first; i < found.pages.end; ++i) {
-    of.pages.push_back(index_.at(named_at(of.named, i)->hash));
-    hold(of.pages.back());
+  for (std::uint64_t i = 0; i < found.pages.end; ++i) {
+    if (!found.pages.has(i)) continue;
+    const PageId id = index_.at(named_at(of.named, i)->hash);
+    (i < found.pages.head ? of.head : of.pages).push_back(id);
+    hold(id);
   }
   settle(of, found.end);
 }
@@ -267,9 +311,10 @@ void PagesModel::admit(SequenceId sequence, const PrefixFound& found, std::uint6
 void PagesModel::swap_out(SequenceId sequence) {
   Sequence& of = sequences_[sequence];
   of.is_out = true;
-  of.out_pages = of.pages.size();
+  of.out_pages = of.count();
   host_used_ += of.out_pages;
-  for (const PageId id : of.pages) release(of, id);
+  release_all(of);
+  of.head.clear();
   of.pages.clear();
   of.has_left_shared = false;
   set_reserved(of, 0);
@@ -286,7 +331,7 @@ void PagesModel::swap_in(SequenceId sequence, PageRange wanted, Position end) {
 
 void PagesModel::clear(SequenceId sequence) {
   Sequence& of = sequences_[sequence];
-  for (const PageId id : of.pages) release(of, id);
+  release_all(of);
   host_used_ -= of.out_pages;
   set_reserved(of, 0);
   of = {};
@@ -297,29 +342,26 @@ void PagesModel::publish(SequenceId sequence, Position before, Position end) {
   if (!of.is_admitted) return;
   for (const Prefix& prefix : of.named) {
     if (prefix.to <= before || prefix.to > end || index_.contains(prefix.hash)) continue;
-    const std::uint64_t index = prefix.to / pool_.block - 1;
-    if (index < of.first || index - of.first >= of.pages.size()) continue;
-    const PageId id = of.pages[index - of.first];
-    pages_[id].is_published = true;
-    pages_[id].prefix = prefix;
-    index_.emplace(prefix.hash, id);
+    const PageId* id = of.find(prefix.to / pool_.block - 1);
+    if (id == nullptr) continue;
+    pages_[*id].is_published = true;
+    pages_[*id].prefix = prefix;
+    index_.emplace(prefix.hash, *id);
     last_published_.push_back(prefix);
   }
 }
 
 void PagesModel::write(SequenceId sequence, trace::LayerIndex layer, Position position, const ModelRow& row) {
-  const Sequence& of = sequences_[sequence];
-  const std::uint64_t index = position / pool_.block;
-  if (index < of.first || index - of.first >= of.pages.size()) return;
-  std::vector<ModelRow>& rows = pages_[of.pages[index - of.first]].rows;
+  const PageId* id = sequences_[sequence].find(position / pool_.block);
+  if (id == nullptr) return;
+  std::vector<ModelRow>& rows = pages_[*id].rows;
   if (!rows.empty()) rows[std::size_t{layer} * pool_.block + position % pool_.block] = row;
 }
 
 const ModelRow* PagesModel::row(SequenceId sequence, trace::LayerIndex layer, Position position) const noexcept {
-  const Sequence& of = sequences_[sequence];
-  const std::uint64_t index = position / pool_.block;
-  if (index < of.first || index - of.first >= of.pages.size()) return nullptr;
-  const std::vector<ModelRow>& rows = pages_[of.pages[index - of.first]].rows;
+  const PageId* id = sequences_[sequence].find(position / pool_.block);
+  if (id == nullptr) return nullptr;
+  const std::vector<ModelRow>& rows = pages_[*id].rows;
   return rows.empty() ? nullptr : &rows[std::size_t{layer} * pool_.block + position % pool_.block];
 }
 

@@ -23,7 +23,8 @@ std::vector<StorageUse> BlockRows::storages() const {
   return uses;
 }
 
-void BlockRows::write(LayerIndex layer, Slot slot, std::uint32_t count, const float* k, const float* v) noexcept {
+void BlockRows::write(LayerIndex layer, Slot slot, std::uint32_t count, const std::byte* k,
+                      const std::byte* v) noexcept {
   Layer& at = layers_[layer];
   std::memcpy(at.k.bytes().data() + slot * at.row_bytes, k, count * at.row_bytes);
   std::memcpy(at.v.bytes().data() + slot * at.row_bytes, v, count * at.row_bytes);

@@ -27,8 +27,8 @@ class BlockRows {
   /// Two of each layer: K, then V.
   [[nodiscard]] std::vector<StorageUse> storages() const;
 
-  /// Writes rows to `count` slots from `slot` on.
-  void write(LayerIndex layer, Slot slot, std::uint32_t count, const float* k, const float* v) noexcept;
+  /// Writes rows, as they lie in memory, to `count` slots from `slot` on.
+  void write(LayerIndex layer, Slot slot, std::uint32_t count, const std::byte* k, const std::byte* v) noexcept;
   /// Copies `count` rows of a layer, from any BlockRows of the same configuration.
   void copy(LayerIndex layer, const BlockRows& from, Slot from_slot, Slot to_slot, std::uint32_t count) noexcept;
   /// Copies a block's rows of all layers.

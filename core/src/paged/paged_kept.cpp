@@ -18,19 +18,19 @@ void PagedStore::keep_block(const BlockRows& memory, std::uint32_t block, std::u
 /// A block is published as it lies, with rows that the sequence itself has evicted meanwhile.
 void PagedStore::keep_named(SequenceId sequence, KeptRows& kept) const {
   const auto named = static_cast<std::uint32_t>(admissions_.hashes(sequence).size());
-  const std::uint32_t last = std::min(tables_.end(sequence), named);
-  for (std::uint32_t index = tables_.first(sequence); index < last; ++index) {
+  tables_.for_each(sequence, named, [&](std::uint32_t index) {
     const Position first = index * config_.block;
     const std::uint32_t written = std::min(config_.block, end(sequence) - std::min(first, end(sequence)));
     keep_block(rows_, tables_.at(sequence, index).block, written, kept);
-  }
+  });
 }
 
 Outcome<Done> PagedStore::rows_kept(KeptRows& kept) const {
   for (SequenceId sequence = 0; sequence < config_.sequences; ++sequence) {
     if (out_[sequence]) {
-      for (std::uint32_t index = tables_.first(sequence); index < tables_.end(sequence); ++index)
+      tables_.for_each(sequence, [&](std::uint32_t index) {
         keep_block(host_.rows(), tables_.at(sequence, index).block, config_.block, kept);
+      });
       continue;
     }
     keep_named(sequence, kept);

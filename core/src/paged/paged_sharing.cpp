@@ -37,15 +37,14 @@ Outcome<Done> PagedStore::may_fork(SequenceId parent, SequenceId child, Position
 
 void PagedStore::share(SequenceId parent, SequenceId child, Position to) noexcept {
   for (LayerIndex layer = 0; layer < layers(); ++layer) {
-    const Extent held = extents_.extent(parent, layer);
-    extents_.restore(child, layer, {held.window_start, to}, extents_.evicted_to(parent));
+    const Position start = to < config_.layers[layer].sinks ? 0 : extents_.extent(parent, layer).window_start;
+    extents_.restore(child, layer, {start, to}, std::min(extents_.evicted_to(parent), to));
   }
-  const std::uint32_t ends = entries_below(to);
-  for (std::uint32_t index = tables_.first(parent); index < ends; ++index) {
+  tables_.for_each(parent, entries_below(to), [&](std::uint32_t index) {
     const std::uint32_t block = tables_.at(parent, index).block;
     pool_.hold(block, child);
     enter(child, index, block);
-  }
+  });
 }
 
 Outcome<Forked> PagedStore::fork(SequenceId parent, SequenceId child, Position to) {
@@ -74,40 +73,44 @@ void PagedStore::take_snapshot(std::uint32_t count) noexcept {
     Snapshot& snapshot = snapshots_[sequence];
     for (LayerIndex layer = 0; layer < layers(); ++layer) snapshot.extents[layer] = extents_.extent(sequence, layer);
     snapshot.evicted_to = extents_.evicted_to(sequence);
-    before_.begin_at(sequence, tables_.first(sequence));
-    for (std::uint32_t index = tables_.first(sequence); index < tables_.end(sequence); ++index)
-      before_.push_back(sequence, tables_.at(sequence, index));
+    before_.clear(sequence);
+    tables_.for_each(sequence,
+                     [&](std::uint32_t index) { before_.push_back(sequence, index, tables_.at(sequence, index)); });
   }
 }
 
 void PagedStore::note_regained(SequenceId beam, LayerIndex layer, const Extent& held, Range range) noexcept {
-  for (Position position = range.from; position < range.to; ++position)
-    if (position < held.window_start || position >= held.end) regained_[regained_at(beam, layer, position)] = change_;
+  const Position sinks_end = std::min(config_.layers[layer].sinks, held.end);
+  for (Position position = range.from; position < range.to; ++position) {
+    const bool had = position < sinks_end || (position >= held.window_start && position < held.end);
+    if (!had) regained_[regained_at(beam, layer, position)] = change_;
+  }
 }
 
 void PagedStore::become(SequenceId beam, SequenceId parent) noexcept {
   const Snapshot& from = snapshots_[parent];
   for (LayerIndex layer = 0; layer < layers(); ++layer) {
     const Extent& taken = from.extents[layer];
-    note_regained(beam, layer, snapshots_[beam].extents[layer], {taken.window_start, taken.end});
+    const Extent& held = snapshots_[beam].extents[layer];
+    note_regained(beam, layer, held, sinks_before(config_.layers[layer].sinks, taken.window_start));
+    note_regained(beam, layer, held, {taken.window_start, taken.end});
     extents_.restore(beam, layer, taken, from.evicted_to);
   }
-  tables_.begin_at(beam, before_.first(parent));
-  for (std::uint32_t index = before_.first(parent); index < before_.end(parent); ++index) {
+  tables_.clear(beam);
+  before_.for_each(parent, [&](std::uint32_t index) {
     const std::uint32_t block = before_.at(parent, index).block;
-    if (before_.has(beam, index) && before_.at(beam, index).block == block) {
-      tables_.push_back(beam, before_.at(beam, index));
-      continue;
-    }
+    if (before_.has(beam, index) && before_.at(beam, index).block == block)
+      return tables_.push_back(beam, index, before_.at(beam, index));
     pool_.hold(block, beam);
     enter(beam, index, block);
-  }
+  });
 }
 
-void PagedStore::release_former(SequenceId beam, SequenceId parent) noexcept {
-  for (std::uint32_t index = before_.end(beam); index > before_.first(beam); --index) {
-    const std::uint32_t block = before_.at(beam, index - 1).block;
-    const bool is_kept = before_.has(parent, index - 1) && before_.at(parent, index - 1).block == block;
+void PagedStore::release_former(SequenceId beam) noexcept {
+  for (; before_.size(beam) > 0; before_.pop_back(beam)) {
+    const std::uint32_t index = before_.end(beam) - 1;
+    const std::uint32_t block = before_.at(beam, index).block;
+    const bool is_kept = tables_.has(beam, index) && tables_.at(beam, index).block == block;
     if (!is_kept) pool_.release(block, beam);
   }
 }
@@ -123,7 +126,7 @@ Outcome<Forked> PagedStore::reorder(std::span<const SequenceId> parents) {
       if (parents[beam] != beam) call(beam, parents[beam]);
   };
   for_each_moved([&](SequenceId beam, SequenceId parent) { become(beam, parent); });
-  for_each_moved([&](SequenceId beam, SequenceId parent) { release_former(beam, parent); });
+  for_each_moved([&](SequenceId beam, SequenceId) { release_former(beam); });
   Forked forked;
   for_each_moved([&](SequenceId beam, SequenceId) {
     admissions_.keep_hashes(beam, 0);
@@ -138,14 +141,14 @@ Outcome<Forked> PagedStore::reorder(std::span<const SequenceId> parents) {
 
 std::uint64_t PagedStore::peak_blocks(std::uint64_t tokens) const noexcept {
   const std::uint64_t all = (tokens + config_.block - 1) / config_.block;
-  std::uint64_t capacity = 0;
+  std::uint64_t slots = 0;
   std::uint64_t spare = trace::kNoPosition;
   for (const LayerGeometry& layer : config_.layers) {
     if (!layer.sliding) return all;
-    capacity = std::max<std::uint64_t>(capacity, layer.capacity);
-    spare = std::min<std::uint64_t>(spare, layer.capacity - effective_window(layer).keys + std::uint64_t{1});
+    slots = std::max<std::uint64_t>(slots, layer.ring_slots());
+    spare = std::min<std::uint64_t>(spare, layer.ring_slots() - effective_window(layer).keys + std::uint64_t{1});
   }
-  return std::min(all, (capacity + spare - 1 + config_.block - 1) / config_.block + 1);
+  return std::min(all, entries_below(sinks_) + (slots + spare - 1 + config_.block - 1) / config_.block + 1);
 }
 
 std::uint64_t PagedStore::promised(std::uint64_t tokens, std::uint64_t peak, Position end,
@@ -170,26 +173,31 @@ PagedStore::Hit PagedStore::longest_hit(const PromptRequest& request) const noex
   const auto blocks = std::min<std::uint64_t>({blocks_max, request.hashes.size(), config_.pool_blocks});
   Hit longest;
   std::uint32_t run = 0;
+  std::uint32_t from_the_front = 0;
   for (std::uint32_t index = 0; index < blocks; ++index) {
     run = pool_.find(request.hashes[index]) ? run + 1 : 0;
+    if (run == index + 1) from_the_front = run;
     const Position tokens = (index + 1) * config_.block;
-    const std::uint32_t first = std::min(index, needed_from(tokens) / config_.block);
-    if (run > 0 && run >= index + 1 - first) longest = {tokens, first, 0};
+    // At least the block that ends here.
+    const Entries needed = entries_of(std::min(needed_from(tokens), tokens - 1), tokens);
+    if (run > 0 && run >= needed.end - needed.tail && from_the_front >= needed.head) longest = {tokens, needed, 0};
   }
-  for (std::uint32_t index = longest.first; index < longest.tokens / config_.block; ++index)
-    longest.cached += pool_.holders(*pool_.find(request.hashes[index])) == 0 ? 1 : 0;
+  longest.entries.for_each(
+      [&](std::uint32_t index) { longest.cached += pool_.holders(*pool_.find(request.hashes[index])) == 0 ? 1 : 0; });
   return longest;
 }
 
 void PagedStore::begin_with(SequenceId sequence, const PromptRequest& request, const Hit& hit) noexcept {
   if (hit.tokens == 0) return;
-  const Position from = hit.first * config_.block;
+  // Where nothing is left out behind the sinks, the first row is held.
+  const bool is_whole = hit.entries.tail == hit.entries.head;
+  const Position from = is_whole ? 0 : hit.entries.tail * config_.block;
   for (LayerIndex layer = 0; layer < layers(); ++layer) {
     const LayerGeometry& geometry = config_.layers[layer];
     const bool drops = geometry.sliding && hit.tokens > geometry.capacity;
-    extents_.restore(sequence, layer, {std::max(from, drops ? hit.tokens - geometry.capacity : 0), hit.tokens}, 0);
+    extents_.restore(sequence, layer, {std::max(from, drops ? hit.tokens - geometry.ring_slots() : 0), hit.tokens}, 0);
   }
-  for (std::uint32_t index = hit.first; index < hit.tokens / config_.block; ++index) {
+  hit.entries.for_each([&](std::uint32_t index) {
     const std::uint32_t block = *pool_.find(request.hashes[index]);
     pool_.hold(block, sequence);
     log_.add({.act = BlockAct::hit,
@@ -201,7 +209,7 @@ void PagedStore::begin_with(SequenceId sequence, const PromptRequest& request, c
               .rows = config_.block,
               .value = request.hashes[index]});
     enter(sequence, index, block);
-  }
+  });
 }
 
 Outcome<Admission> PagedStore::admit(SequenceId sequence, const PromptRequest& request) {
@@ -216,7 +224,7 @@ Outcome<Admission> PagedStore::admit(SequenceId sequence, const PromptRequest& r
   if (is_too_long) return refuse(Operation::admit, RefusalCode::full, asked, held);
   const Hit hit = longest_hit(request);
   const std::uint64_t peak = peak_blocks(tokens);
-  const std::uint64_t reserved = promised(tokens, peak, hit.tokens, hit.tokens / config_.block - hit.first);
+  const std::uint64_t reserved = promised(tokens, peak, hit.tokens, hit.entries.count());
   // What is hit in the cache can be taken by nobody any more.
   const std::uint64_t spoken_for = admissions_.reserved_by_others(sequence) + hit.cached;
   if (reserved + spoken_for > pool_.takeable()) return refuse(Operation::admit, RefusalCode::no_memory, asked, held);
@@ -247,22 +255,21 @@ Outcome<Swapped> PagedStore::swap_out(SequenceId sequence) {
   begin_change();
   // The copy must not overtake what still writes the rows, nor must who takes the blocks next overtake the copy.
   signal(kCompute, kCopy);
-  const std::uint32_t first = tables_.first(sequence);
-  before_.begin_at(sequence, first);
-  for (std::uint32_t index = first; index < first + count; ++index) {
+  before_.clear(sequence);
+  tables_.for_each(sequence, [&](std::uint32_t index) {
     const std::uint32_t block = tables_.at(sequence, index).block;
-    before_.push_back(sequence, {host_.put(rows_, block), change_});
+    before_.push_back(sequence, index, {host_.put(rows_, block), change_});
     log_.add({.act = BlockAct::swapped_out,
               .sequence = sequence,
               .block = block,
               .stream = kCopy,
               .value = rows_.block_bytes()});
-  }
+  });
   signal(kCopy, kCompute);
   release_back(sequence, 0);
-  tables_.begin_at(sequence, first);
-  for (std::uint32_t index = first; index < first + count; ++index)
-    tables_.push_back(sequence, before_.at(sequence, index));
+  tables_.clear(sequence);
+  before_.for_each(sequence,
+                   [&](std::uint32_t index) { tables_.push_back(sequence, index, before_.at(sequence, index)); });
   out_[sequence] = true;
   reserve(sequence);
   return Swapped{count, log_.changes(), {}};
@@ -279,14 +286,13 @@ Outcome<Swapped> PagedStore::swap_in(SequenceId sequence) {
                                                        : 0;
   if (count + anew > may_take(sequence)) return refuse(Operation::swap_in, RefusalCode::no_memory, {}, held);
   begin_change();
-  const std::uint32_t first = tables_.first(sequence);
-  before_.begin_at(sequence, first);
-  for (std::uint32_t index = first; index < first + count; ++index)
-    before_.push_back(sequence, tables_.at(sequence, index));
-  tables_.begin_at(sequence, first);
-  for (std::uint32_t index = first; index < first + count; ++index) enter(sequence, index, pool_.take(sequence));
+  before_.clear(sequence);
+  tables_.for_each(sequence,
+                   [&](std::uint32_t index) { before_.push_back(sequence, index, tables_.at(sequence, index)); });
+  tables_.clear(sequence);
+  before_.for_each(sequence, [&](std::uint32_t index) { enter(sequence, index, pool_.take(sequence)); });
   signal(kCompute, kCopy);
-  for (std::uint32_t index = first; index < first + count; ++index) {
+  tables_.for_each(sequence, [&](std::uint32_t index) {
     const std::uint32_t block = tables_.at(sequence, index).block;
     const std::uint32_t place = before_.at(sequence, index).block;
     rows_.copy_block(host_.rows(), place, block);
@@ -296,7 +302,7 @@ Outcome<Swapped> PagedStore::swap_in(SequenceId sequence) {
               .block = block,
               .stream = kCopy,
               .value = rows_.block_bytes()});
-  }
+  });
   signal(kCopy, kCompute);
   out_[sequence] = false;
   reserve(sequence);

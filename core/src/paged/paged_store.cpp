@@ -34,14 +34,27 @@ std::uint64_t ceil_div(std::uint64_t a, std::uint64_t b) noexcept {
   return (a + b - 1) / b;
 }
 
-/// Most rows that a sequence has at one time: as many as its widest layer holds, and before the last layer gives rows
-/// up, what an append brings to the first one. A first layer that does not slide brings none beyond its capacity, for
-/// no other layer holds older rows than it.
+std::uint32_t sinks_of(const StoreConfig& config) noexcept {
+  std::uint32_t most = 0;
+  for (const LayerGeometry& layer : config.layers) most = std::max(most, layer.sinks);
+  return most;
+}
+
+/// Most rows behind the sinks that a sequence has at one time: as many as its widest layer holds, and before the last
+/// layer gives rows up, what an append brings to the first one. A first layer that does not slide brings none beyond
+/// its capacity, for no other layer holds older rows than it.
 std::uint64_t span_of(const StoreConfig& config) noexcept {
   std::uint64_t widest = 0;
-  for (const LayerGeometry& layer : config.layers) widest = std::max<std::uint64_t>(widest, layer.capacity);
+  for (const LayerGeometry& layer : config.layers) widest = std::max<std::uint64_t>(widest, layer.ring_slots());
   const LayerGeometry& first = config.layers.front();
-  return widest + (first.sliding ? first.capacity - effective_window(first).keys + std::uint64_t{1} : 0);
+  return widest + (first.sliding ? first.ring_slots() - effective_window(first).keys + std::uint64_t{1} : 0);
+}
+
+/// What may have to be added to that: where a file came from a store whose first layer slides, and was restored into
+/// one whose does not, the others hold rows that the first one has no longer, and it has room for as many new ones.
+std::uint64_t span_of_restored(const StoreConfig& config) noexcept {
+  const LayerGeometry& first = config.layers.front();
+  return !first.sliding && first.window.limited ? first.ring_slots() : 0;
 }
 
 /// Most blocks that so many adjoining rows lie in.
@@ -49,12 +62,22 @@ std::uint64_t blocks_of_span(std::uint64_t rows, std::uint32_t block) noexcept {
   return ceil_div(rows - 1, block) + 1;
 }
 
+std::uint32_t sink_entries(const StoreConfig& config) noexcept {
+  return static_cast<std::uint32_t>(ceil_div(sinks_of(config), config.block));
+}
+
+/// Most entries behind those of the sinks; a table has no more than the pool has blocks.
+std::uint32_t tail_entries(const StoreConfig& config) noexcept {
+  const std::uint64_t entries = blocks_of_span(span_of(config) + span_of_restored(config), config.block);
+  return static_cast<std::uint32_t>(std::min<std::uint64_t>(entries, config.pool_blocks));
+}
+
 }  // namespace
 
 // ---- what it is -----------------------------------------------------------------------------------------------------
 
 std::uint64_t sequence_blocks(const StoreConfig& config) noexcept {
-  return blocks_of_span(span_of(config), config.block);
+  return sink_entries(config) + blocks_of_span(span_of(config), config.block);
 }
 
 StoreConfig paged_config(StoreConfig config) noexcept {
@@ -69,23 +92,23 @@ StoreConfig paged_config(StoreConfig config) noexcept {
 
 PagedStore::PagedStore(const StoreConfig& config)
     : config_(checked(config)),
-      entries_max_(static_cast<std::uint32_t>(std::min<std::uint64_t>(sequence_blocks(config), config.pool_blocks))),
+      sinks_(sinks_of(config)),
       extents_(config_, Survivors::keep_positions),
+      tables_(config.sequences, sink_entries(config), tail_entries(config)),
+      before_(config.sequences, sink_entries(config), tail_entries(config)),
       // A reorder may hold, enter, release and free each entry of each table; an append or swap does a few things more
       // with those of one.
-      log_(std::size_t{4} * entries_max_ * config.sequences + std::size_t{8} * entries_max_ + 2 * config.layers.size() +
-           16),
+      log_(std::size_t{4} * tables_.entries_max() * config.sequences + std::size_t{8} * tables_.entries_max() +
+           2 * config.layers.size() + 16),
       pool_(config.pool_blocks, log_),
-      tables_(config.sequences, entries_max_),
-      before_(config.sequences, entries_max_),
       snapshots_(config.sequences, Snapshot{std::vector<Extent>(config.layers.size()), 0}),
       admissions_(config.sequences, config.pool_blocks),
       rows_(config_, config.pool_blocks),
       host_(config_),
       out_(config.sequences),
       written_(std::size_t{config.pool_blocks} * config.block),
-      regained_(std::size_t{config.sequences} * config.layers.size() * entries_max_ * config.block),
-      pieces_(entries_max_),
+      regained_(std::size_t{config.sequences} * config.layers.size() * tables_.entries_max() * config.block),
+      pieces_(tables_.entries_max()),
       storages_(rows_.storages()) {
   for (StorageUse use : host_.rows().storages()) {
     if (use.bytes == 0) continue;
@@ -96,7 +119,8 @@ PagedStore::PagedStore(const StoreConfig& config)
 }
 
 StoreLayout PagedStore::layout() const noexcept {
-  return {"paged", &config_, paged_capabilities(), entries_max_};
+  // Where the window begins in the last block of the sinks, that block is two runs.
+  return {"paged", &config_, paged_capabilities(), tables_.entries_max() + (sinks_ != 0 ? 1 : 0)};
 }
 
 MemoryReport PagedStore::memory() const noexcept {
@@ -104,8 +128,7 @@ MemoryReport PagedStore::memory() const noexcept {
   for (SequenceId sequence = 0; sequence < config_.sequences; ++sequence) {
     if (out_[sequence]) continue;
     for (LayerIndex layer = 0; layer < layers(); ++layer) {
-      const Extent held = extents_.extent(sequence, layer);
-      report.resident_positions += held.end - held.window_start;
+      report.resident_positions += rows_held(config_.layers[layer], extents_.extent(sequence, layer));
     }
   }
   return report;
@@ -126,6 +149,12 @@ Position PagedStore::start(SequenceId sequence) const noexcept {
 
 std::uint32_t PagedStore::entries_below(std::uint64_t to) const noexcept {
   return static_cast<std::uint32_t>(ceil_div(to, config_.block));
+}
+
+PagedStore::Entries PagedStore::entries_of(Position start, Position end) const noexcept {
+  const std::uint32_t ends = entries_below(end);
+  const std::uint32_t head = std::min(entries_below(sinks_), ends);
+  return {head, std::clamp(start / config_.block, head, ends), ends};
 }
 
 std::uint64_t PagedStore::may_take(SequenceId sequence) const noexcept {
@@ -187,8 +216,7 @@ void PagedStore::tell_entry(SequenceId sequence, std::uint32_t index, std::uint3
 }
 
 void PagedStore::enter(SequenceId sequence, std::uint32_t index, std::uint32_t block) noexcept {
-  if (tables_.size(sequence) == 0) tables_.begin_at(sequence, index);
-  tables_.push_back(sequence, {block, change_});
+  tables_.push_back(sequence, index, {block, change_});
   tell_entry(sequence, index, block);
 }
 
@@ -197,7 +225,10 @@ void PagedStore::copy_on_write(SequenceId sequence, Position end) noexcept {
   const std::uint32_t old = tables_.at(sequence, index).block;
   const std::uint32_t own = pool_.take(sequence);
   for (LayerIndex layer = 0; layer < layers(); ++layer) {
-    const Position first = std::max(index * config_.block, extents_.extent(sequence, layer).window_start);
+    // Of a block with sinks all rows, those behind the sinks too, which may be held no longer.
+    const Position begin = index * config_.block;
+    const bool has_sinks = begin < config_.layers[layer].sinks;
+    const Position first = has_sinks ? begin : std::max(begin, extents_.extent(sequence, layer).window_start);
     if (first >= end) continue;
     const std::uint32_t row = first % config_.block;
     rows_.copy(layer, rows_, old * config_.block + row, own * config_.block + row, end - first);
@@ -223,10 +254,11 @@ void PagedStore::take_blocks(SequenceId sequence, Position end, std::uint32_t co
 
 void PagedStore::write_rows(SequenceId sequence, LayerIndex layer, Position first, const RowsIn& rows) noexcept {
   pieces_.clear();
-  const std::uint64_t elements = config_.layers[layer].kv_elements();
+  const auto* const k = reinterpret_cast<const std::byte*>(rows.k);
+  const auto* const v = reinterpret_cast<const std::byte*>(rows.v);
   for_each_run(sequence, {first, first + rows.count}, [&](Position from, std::uint32_t count, Slot slot) {
-    const std::uint64_t offset = (from - first) * elements;
-    rows_.write(layer, slot, count, rows.k + offset, rows.v + offset);
+    const std::uint64_t offset = (from - first) * rows_.row_bytes(layer);
+    rows_.write(layer, slot, count, k + offset, v + offset);
     if (layer == 0) std::fill_n(written_.begin() + slot, count, change_);
     pieces_.push_back({from, count, slot});
   });
@@ -281,11 +313,18 @@ Outcome<Window> PagedStore::window(SequenceId sequence, LayerIndex layer, Range 
   const std::span<Run> runs = scratch.runs();
   const std::uint64_t stride = rows_.row_bytes(layer);
   std::size_t count = 0;
-  for_each_run(sequence, range, [&](Position first, std::uint32_t rows, Slot slot) {
+  const auto add = [&](Position first, std::uint32_t rows, Slot slot) {
     if (count < runs.size())
       runs[count] = {first, rows, slot, rows_.k(layer, slot), rows_.v(layer, slot), stride, stride};
     ++count;
-  });
+  };
+  const Range sinks = range.empty() ? Range{} : sinks_before(config_.layers[layer].sinks, range.from);
+  if (sinks.to == range.from && !sinks.empty()) {
+    for_each_run(sequence, {0, range.to}, add);
+  } else {
+    for_each_run(sequence, sinks, add);
+    for_each_run(sequence, range, add);
+  }
   if (count > runs.size()) return refuse(Operation::window, RefusalCode::no_memory, range, *held);
   return Window{runs.first(count), range, sequence, layer, change_, 0};
 }
@@ -305,22 +344,25 @@ Outcome<Copied> PagedStore::read(SequenceId sequence, LayerIndex layer, Range ra
   return Copied{2 * bytes, {}};
 }
 
-bool PagedStore::is_view_fresh(const Window& window) const noexcept {
+bool PagedStore::is_run_fresh(const Window& window, const Run& run) const noexcept {
   const Extent held = extents_.extent(window.sequence, window.layer);
-  if (out_[window.sequence]) return false;
-  for (const Run& run : window.runs) {
-    if (run.count == 0 || run.first < held.window_start || run.first > held.end || run.count > held.end - run.first)
-      return false;
-    for (std::uint32_t i = 0; i < run.count; ++i) {
-      const Position position = run.first + i;
-      const TableSlot& entry = tables_.at(window.sequence, position / config_.block);
-      const Slot slot = entry.block * config_.block + position % config_.block;
-      const bool is_same = slot == run.slot + i && entry.since <= window.generation;
-      const std::uint64_t regained = regained_[regained_at(window.sequence, window.layer, position)];
-      if (!is_same || std::max(written_[slot], regained) > window.generation) return false;
-    }
+  if (run.count == 0 || run.first > held.end || run.count > held.end - run.first) return false;
+  const bool is_of_sinks = run.first + run.count <= config_.layers[window.layer].sinks;
+  if (run.first < held.window_start && !is_of_sinks) return false;
+  for (std::uint32_t i = 0; i < run.count; ++i) {
+    const Position position = run.first + i;
+    const TableSlot& entry = tables_.at(window.sequence, position / config_.block);
+    const Slot slot = entry.block * config_.block + position % config_.block;
+    const bool is_same = slot == run.slot + i && entry.since <= window.generation;
+    const std::uint64_t regained = regained_[regained_at(window.sequence, window.layer, position)];
+    if (!is_same || std::max(written_[slot], regained) > window.generation) return false;
   }
   return true;
+}
+
+bool PagedStore::is_view_fresh(const Window& window) const noexcept {
+  if (out_[window.sequence]) return false;
+  return std::all_of(window.runs.begin(), window.runs.end(), [&](const Run& run) { return is_run_fresh(window, run); });
 }
 
 Outcome<Done> PagedStore::still_valid(const Window& window) const {
@@ -336,22 +378,25 @@ std::uint32_t PagedStore::freed_rows(SequenceId sequence, Range range) const noe
   std::uint32_t widest = 0;
   for (LayerIndex layer = 0; layer < layers(); ++layer) {
     const Extent held = extents_.extent(sequence, layer);
-    const Range freed{std::max(range.from, held.window_start), std::min(range.to, held.end)};
-    widest = std::max(widest, freed.count());
+    const Range sinks = sinks_before(config_.layers[layer].sinks, held.window_start);
+    const auto within = [&](Range rows) {
+      return Range{std::max(range.from, rows.from), std::min(range.to, rows.to)}.count();
+    };
+    widest = std::max(widest, within(sinks) + within({held.window_start, held.end}));
   }
   return widest;
 }
 
 void PagedStore::release_front(SequenceId sequence) noexcept {
   const std::uint32_t first = start(sequence) / config_.block;
-  while (tables_.size(sequence) > 0 && tables_.first(sequence) < first) {
-    pool_.release(tables_.at(sequence, tables_.first(sequence)).block, sequence);
-    tables_.pop_front(sequence);
+  while (!tables_.is_tail_empty(sequence) && tables_.tail(sequence) < first) {
+    pool_.release(tables_.at(sequence, tables_.tail(sequence)).block, sequence);
+    tables_.pop_tail(sequence);
   }
 }
 
 void PagedStore::release_back(SequenceId sequence, std::uint32_t first) noexcept {
-  while (tables_.size(sequence) > 0 && tables_.end(sequence) > first) {
+  while (tables_.end(sequence) > first) {
     pool_.release(tables_.at(sequence, tables_.end(sequence) - 1).block, sequence);
     tables_.pop_back(sequence);
   }
@@ -359,8 +404,7 @@ void PagedStore::release_back(SequenceId sequence, std::uint32_t first) noexcept
 
 void PagedStore::release_all(SequenceId sequence) noexcept {
   if (out_[sequence]) {
-    for (std::uint32_t index = tables_.first(sequence); index < tables_.end(sequence); ++index)
-      host_.give_back(tables_.at(sequence, index).block);
+    tables_.for_each(sequence, [&](std::uint32_t index) { host_.give_back(tables_.at(sequence, index).block); });
     out_[sequence] = false;
   } else {
     release_back(sequence, 0);
@@ -389,7 +433,11 @@ Outcome<Edited> PagedStore::evict(SequenceId sequence, Range range) {
   if (!allowed) return allowed.refusal();
   if (range.empty()) return Edited{};
   begin_change();
-  const std::uint32_t freed = freed_rows(sequence, range);
+  std::uint32_t freed = 0;
+  for (LayerIndex layer = 0; layer < layers(); ++layer) {
+    const Position first = std::max(extents_.extent(sequence, layer).window_start, config_.layers[layer].sinks);
+    freed = std::max(freed, Range{std::max(range.from, first), range.to}.count());
+  }
   extents_.evict(sequence, range);
   release_front(sequence);
   reserve(sequence);
@@ -413,7 +461,7 @@ std::uint64_t paged_capabilities() noexcept {
   using enum trace::Capability;
   std::uint64_t bits = 0;
   for (const auto capability :
-       {sliding, truncate, front_evict, clear, zero_copy, sequences, held_views, fork, prefixes, paged})
+       {sliding, truncate, front_evict, clear, zero_copy, sequences, held_views, save, sinks, fork, prefixes, paged})
     bits |= static_cast<std::uint64_t>(capability);
   return bits;
 }

@@ -1,5 +1,5 @@
 /// The paged store: the law of extents over blocks that sequences share. Its calls are in paged_store.cpp (what every
-/// store can do) and paged_sharing.cpp (forks, admissions, swaps).
+/// store can do), paged_sharing.cpp (forks, admissions, swaps), paged_kept.cpp and paged_saving.cpp.
 #pragma once
 
 #include "../extent_table.hpp"
@@ -9,6 +9,7 @@
 #include "block_tables.hpp"
 #include "host_tier.hpp"
 #include "kvwitness/core/paged_store.hpp"
+#include "kvwitness/core/state_file.hpp"
 
 #include <algorithm>
 #include <cstdint>
@@ -17,7 +18,7 @@
 
 namespace kvwitness::core {
 
-class PagedStore final : public KvStore, private Forking, private Paging {
+class PagedStore final : public KvStore, private Forking, private Paging, private Saving {
  public:
   /// The configuration was completed by paged_config. Throws trace::Error where it is not one for paged stores.
   explicit PagedStore(const StoreConfig& config);
@@ -37,6 +38,7 @@ class PagedStore final : public KvStore, private Forking, private Paging {
   Outcome<Edited> clear(SequenceId sequence) override;
   [[nodiscard]] Forking* forking() noexcept override { return this; }
   [[nodiscard]] Paging* paging() noexcept override { return this; }
+  [[nodiscard]] Saving* saving() noexcept override { return this; }
 
  private:
   Outcome<Forked> fork(SequenceId parent, SequenceId child, Position to) override;
@@ -46,11 +48,27 @@ class PagedStore final : public KvStore, private Forking, private Paging {
   Outcome<Swapped> swap_in(SequenceId sequence) override;
   [[nodiscard]] bool is_out(SequenceId sequence) const noexcept override;
   [[nodiscard]] PoolCounts counts() const noexcept override;
+  [[nodiscard]] Outcome<std::uint64_t> saved_bytes(SequenceId sequence) const override;
+  Outcome<SavedState> save(SequenceId sequence, std::span<std::byte> out) const override;
+  Outcome<SavedState> restore(SequenceId sequence, std::span<const std::byte> file) override;
 
-  /// Prefix that an admission found: `tokens` of them, in the blocks from entry `first` on.
+  /// Table entries [0, head), of the sinks, and [tail, end).
+  struct Entries {
+    std::uint32_t head = 0;
+    std::uint32_t tail = 0;
+    std::uint32_t end = 0;
+
+    [[nodiscard]] std::uint32_t count() const noexcept { return head + (end - tail); }
+    template <class F>
+    void for_each(F&& f) const {
+      for (std::uint32_t index = 0; index < head; ++index) f(index);
+      for (std::uint32_t index = tail; index < end; ++index) f(index);
+    }
+  };
+  /// Prefix that an admission found: `tokens` of them.
   struct Hit {
     Position tokens = 0;
-    std::uint32_t first = 0;
+    Entries entries;
     std::uint32_t cached = 0;  ///< of its blocks
   };
   /// A sequence as it was before a reorder.
@@ -66,8 +84,12 @@ class PagedStore final : public KvStore, private Forking, private Paging {
   [[nodiscard]] Position start(SequenceId sequence) const noexcept;
   /// Table entries that hold positions below `to`.
   [[nodiscard]] std::uint32_t entries_below(std::uint64_t to) const noexcept;
+  /// Entries of a sequence whose layers hold positions from `start` on, and their sinks, and end at `end`.
+  [[nodiscard]] Entries entries_of(Position start, Position end) const noexcept;
   /// Blocks that the sequence may take now.
   [[nodiscard]] std::uint64_t may_take(SequenceId sequence) const noexcept;
+  /// The same where the sequence gives back what it has.
+  [[nodiscard]] std::uint64_t may_take_instead(SequenceId sequence) const noexcept;
   [[nodiscard]] bool copies_on_write(SequenceId sequence, Position end) const noexcept;
   /// Blocks that an append to the first layer, which ends at `end`, takes.
   [[nodiscard]] std::uint64_t blocks_needed(SequenceId sequence, Position end, std::uint32_t count) const noexcept;
@@ -86,6 +108,7 @@ class PagedStore final : public KvStore, private Forking, private Paging {
   /// Lowest position that a query at `position` must find held in some layer.
   [[nodiscard]] Position needed_from(Position position) const noexcept;
   [[nodiscard]] bool is_view_fresh(const Window& window) const noexcept;
+  [[nodiscard]] bool is_run_fresh(const Window& window, const Run& run) const noexcept;
   /// Appends the first `rows` rows of a block, of all layers.
   void keep_block(const BlockRows& memory, std::uint32_t block, std::uint32_t rows, KeptRows& kept) const;
   /// Appends what the blocks of a sequence hold that it named and that are not published yet.
@@ -111,33 +134,36 @@ class PagedStore final : public KvStore, private Forking, private Paging {
   /// Recounts what is promised to the sequence.
   void reserve(SequenceId sequence) noexcept;
   void share(SequenceId parent, SequenceId child, Position to) noexcept;
+  /// Makes a fresh sequence's layer hold what was found or saved.
+  void restore_rows(SequenceId sequence, LayerIndex layer, const StateReader& file) noexcept;
   void take_snapshot(std::uint32_t count) noexcept;
   void become(SequenceId beam, SequenceId parent) noexcept;
   /// Notes rows of `range` that the layer did not hold while it held `held`.
   void note_regained(SequenceId beam, LayerIndex layer, const Extent& held, Range range) noexcept;
   [[nodiscard]] std::size_t regained_at(SequenceId sequence, LayerIndex layer, Position position) const noexcept {
-    const std::size_t rows = std::size_t{entries_max_} * config_.block;
-    return (std::size_t{sequence} * layers() + layer) * rows + position % rows;
+    const std::size_t rows = std::size_t{tables_.entries_max()} * config_.block;
+    return (std::size_t{sequence} * layers() + layer) * rows +
+           std::size_t{tables_.place(position / config_.block)} * config_.block + position % config_.block;
   }
-  void release_former(SequenceId beam, SequenceId parent) noexcept;
+  void release_former(SequenceId beam) noexcept;
   void begin_with(SequenceId sequence, const PromptRequest& request, const Hit& hit) noexcept;
   void signal(std::uint32_t from_stream, std::uint32_t to_stream) noexcept;
   [[nodiscard]] std::uint32_t freed_rows(SequenceId sequence, Range range) const noexcept;
 
   StoreConfig config_;
-  std::uint32_t entries_max_;
+  std::uint32_t sinks_;  ///< the most that a layer has
   ExtentTable extents_;
+  BlockTables tables_;
+  BlockTables before_;  ///< tables before a reorder or a swap
   ChangeLog log_;
   BlockPool pool_;
-  BlockTables tables_;
-  BlockTables before_;               ///< tables before a reorder
   std::vector<Snapshot> snapshots_;  ///< [sequence], before a reorder
   Admissions admissions_;
   BlockRows rows_;
   HostTier host_;
   std::vector<bool> out_;               ///< [sequence]: its table has places on the host
   std::vector<std::uint64_t> written_;  ///< [slot]: change of layer 0 that last wrote it
-  /// [sequence][layer][position mod the rows of a table]: reorder that gave a row back to a sequence which had lost it,
+  /// [sequence][layer][place in the table][row]: reorder that gave a row back to a sequence which had lost it,
   /// in a block that it still had.
   std::vector<std::uint64_t> regained_;
   std::vector<Piece> pieces_;

@@ -114,6 +114,19 @@ class SwapsTwoBeams final : public PlainPaged {
   }
 };
 
+class FreesSinksWithTheWindow final : public PlainPaged {
+  using PlainPaged::PlainPaged;
+  std::uint32_t sink_entries() const noexcept override { return 0; }
+};
+
+class RestoresFromTheFirstRow final : public PlainPaged {
+  using PlainPaged::PlainPaged;
+  Slot restored_slot(const Sequence& of, Position position, Position start) const noexcept override {
+    const Position first = start / config().block * config().block;
+    return PlainPaged::restored_slot(of, position < start ? position : first + (position - start), start);
+  }
+};
+
 class FreesOneBlockTooEarly final : public PlainPaged {
   using PlainPaged::PlainPaged;
   std::uint32_t first_kept(const Sequence& of) const noexcept override {
@@ -161,6 +174,13 @@ std::vector<Mutant> block_faults() {
       paged_mutant<FreesOneBlockTooEarly>({"paged-frees-one-block-too-early", "early-eviction", "kekzl/imp#967",
                                            "block-reference", "a block that a window still reads is given back",
                                            "host and kernel round the window's start to different blocks"}),
+      paged_mutant<FreesSinksWithTheWindow>({"paged-frees-sinks-with-the-window", "early-eviction", "",
+                                             "block-reference", "blocks of the sinks leave with the window",
+                                             "what is in front of the window is taken for dead"}),
+      paged_mutant<RestoresFromTheFirstRow>(
+          {"paged-restores-from-the-first-row", "save-restore-reset", "ggml-org/llama.cpp#26063", "saved-state",
+           "restored rows begin at the first row of their block, wherever they lay in it",
+           "rows were put back one after the other, and their places were not"}),
       paged_mutant<WipesWhatOthersHold>({"paged-wipes-what-others-hold", "multi-sequence-interference", "",
                                          "non-interference",
                                          "a sequence that lets go of a block wipes it for the others",

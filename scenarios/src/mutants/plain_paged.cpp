@@ -50,7 +50,9 @@ void PlainPaged::declare_host() {
 // ---- what it is -----------------------------------------------------------------------------------------------------
 
 core::StoreLayout PlainPaged::layout() const noexcept {
-  return {"paged", &config_, core::paged_capabilities(), static_cast<std::uint32_t>(core::sequence_blocks(config_))};
+  // Where the window begins in the last block of the sinks, that block is two runs.
+  return {"paged", &config_, core::paged_capabilities(),
+          static_cast<std::uint32_t>(core::sequence_blocks(config_)) + 1};
 }
 
 core::PoolCounts PlainPaged::counts() const noexcept {
@@ -66,7 +68,8 @@ core::MemoryReport PlainPaged::memory() const noexcept {
     row += core::k_row_bytes(config_, layer) + core::v_row_bytes(config_, layer);
   core::MemoryReport report{storages_, reserved_bytes_, PlainPaged::counts().held * row * config_.block, 0};
   for (const Sequence& of : sequences_) {
-    for (const Held& held : of.held) report.resident_positions += of.is_out ? 0 : held.end - held.start;
+    for (LayerIndex layer = 0; layer < layers() && !of.is_out; ++layer)
+      report.resident_positions += rows_of(layer, of.held[layer]);
   }
   return report;
 }
@@ -107,85 +110,13 @@ void PlainPaged::for_each_run(const Sequence& of, Range range, F&& take) const {
   }
 }
 
-// ---- decisions ------------------------------------------------------------------------------------------------------
-
-bool PlainPaged::copies_on_write(BlockId id) const noexcept {
-  return blocks_[id].holders > 1 || blocks_[id].hash != 0;
+bool PlainPaged::is_held(LayerIndex layer, const Held& held, Position position) const noexcept {
+  const bool is_sink = position < config_.layers[layer].sinks;
+  return position < held.end && (position >= held.start || is_sink);
 }
 
-void PlainPaged::note_freed(BlockId id) {
-  log_.push_back({.act = BlockAct::freed, .block = id});
-}
-
-void PlainPaged::give_back(BlockId id) {
-  free_.push_back(id);
-  note_freed(id);
-}
-
-std::vector<std::uint32_t> PlainPaged::entries_to_clear(const Sequence& of) const {
-  std::vector<std::uint32_t> all;
-  for (auto at = of.table.rbegin(); at != of.table.rend(); ++at) all.push_back(at->first);
-  return all;
-}
-
-std::uint32_t PlainPaged::first_kept(const Sequence& of) const noexcept {
-  Position lowest = trace::kNoPosition;
-  for (const Held& held : of.held) lowest = std::min(lowest, held.start);
-  return lowest / config_.block;
-}
-
-std::optional<PlainPaged::BlockId> PlainPaged::find(std::uint64_t hash, std::uint32_t /*index*/) const noexcept {
-  const auto found =
-      std::find_if(blocks_.begin(), blocks_.end(), [&](const Block& one) { return hash != 0 && one.hash == hash; });
-  if (found == blocks_.end()) return std::nullopt;
-  return static_cast<BlockId>(found - blocks_.begin());
-}
-
-std::uint32_t PlainPaged::first_needed(std::uint32_t end) const noexcept {
-  const Position to = end * config_.block;
-  Position lowest = to - 1;
-  for (const LayerGeometry& layer : config_.layers)
-    lowest = std::min(lowest, trace::window_low(core::effective_window(layer), to));
-  return lowest / config_.block;
-}
-
-Position PlainPaged::written_to(const Sequence& of, LayerIndex layer) const noexcept {
-  return layer + 1 == layers() ? of.held[layer].end : 0;
-}
-
-std::uint64_t PlainPaged::reserved_by_others(SequenceId id) const noexcept {
-  std::uint64_t all = 0;
-  for (SequenceId other = 0; other < sequences_.size(); ++other) {
-    const Sequence& of = sequences_[other];
-    if (other != id && of.is_admitted && !of.is_out) all += promised(of.tokens, of.held[0].end, of.table.size());
-  }
-  return all;
-}
-
-std::uint64_t PlainPaged::peak(std::uint64_t tokens) const noexcept {
-  const std::uint64_t all = ceil_div(tokens, config_.block);
-  std::uint64_t capacity = 0;
-  std::uint64_t chunk = trace::kNoPosition;
-  for (const LayerGeometry& layer : config_.layers) {
-    if (!layer.sliding) return all;
-    capacity = std::max<std::uint64_t>(capacity, layer.capacity);
-    chunk = std::min<std::uint64_t>(chunk, layer.capacity - core::effective_window(layer).keys + std::uint64_t{1});
-  }
-  return std::min(all, ceil_div(capacity + chunk - 1, config_.block) + 1);
-}
-
-std::uint64_t PlainPaged::promised(std::uint64_t tokens, Position end, std::uint64_t entries) const noexcept {
-  const std::uint64_t all = ceil_div(tokens, config_.block);
-  const std::uint64_t most = peak(tokens);
-  return std::min(all - std::min<std::uint64_t>(all, entries_below(end)), most - std::min(most, entries));
-}
-
-std::size_t PlainPaged::place_of(std::size_t nth, std::size_t /*count*/) const noexcept {
-  return nth;
-}
-
-std::vector<SequenceId> PlainPaged::parents_of(std::span<const SequenceId> parents) const {
-  return {parents.begin(), parents.end()};
+std::uint32_t PlainPaged::rows_of(LayerIndex layer, const Held& held) const noexcept {
+  return core::sinks_before(config_.layers[layer].sinks, held.start).count() + (held.end - held.start);
 }
 
 // ---- what is legal --------------------------------------------------------------------------------------------------
@@ -203,8 +134,10 @@ RefusalCode PlainPaged::append_answer(SequenceId id, LayerIndex layer, std::uint
   if (layer != of.due || (layer > 0 && count != of.chunk)) return RefusalCode::out_of_order;
   if (count == 0) return RefusalCode::unsupported;
   const std::uint64_t end = std::uint64_t{held.end} + count;
-  const Position seen = std::max(held.start, trace::window_low(core::effective_window(geometry), held.end));
-  if (end - (geometry.sliding ? seen : held.start) > geometry.capacity) return RefusalCode::full;
+  const Position low = geometry.sliding ? trace::window_low(core::effective_window(geometry), held.end) : 0;
+  if (end >
+      geometry.ring_slots() + std::max({std::uint64_t{held.start}, std::uint64_t{geometry.sinks}, std::uint64_t{low}}))
+    return RefusalCode::full;
   if (layer != 0) return RefusalCode::none;
   const auto at = of.table.find(held.end / config_.block);
   const bool copies = held.end % config_.block != 0 && at != of.table.end() && copies_on_write(at->second.block);
@@ -218,7 +151,7 @@ RefusalCode PlainPaged::range_answer(SequenceId id, LayerIndex layer, Range rang
   const Held& held = sequences_[id].held[layer];
   if (sequences_[id].is_out) return RefusalCode::evicted;
   if (range.from > range.to) return RefusalCode::out_of_order;
-  if (range.from < held.start) return RefusalCode::evicted;
+  if (range.from < held.start && range.to > config_.layers[layer].sinks) return RefusalCode::evicted;
   return range.to > held.end ? RefusalCode::future : RefusalCode::none;
 }
 
@@ -228,6 +161,7 @@ RefusalCode PlainPaged::truncate_answer(SequenceId id, Position to) const noexce
   if (of.due != 0) return RefusalCode::out_of_order;
   if (to >= of.held[0].end) return to == of.held[0].end ? RefusalCode::none : RefusalCode::future;
   for (LayerIndex layer = 0; layer < layers(); ++layer) {
+    if (to < config_.layers[layer].sinks) continue;
     const Held& held = of.held[layer];
     const Position needed = trace::window_low(core::effective_window(config_.layers[layer]), to);
     if (to < held.evicted_to || held.start > std::max(needed, held.evicted_to)) return RefusalCode::evicted;
@@ -328,7 +262,8 @@ void PlainPaged::copy_on_write(SequenceId id, std::uint32_t index, Position end)
   const BlockId old = of.table.at(index).block;
   const BlockId own = take(id);
   for (LayerIndex layer = 0; layer < layers(); ++layer) {
-    const Position first = std::max(index * config_.block, of.held[layer].start);
+    const Position begin = index * config_.block;
+    const Position first = begin < config_.layers[layer].sinks ? begin : std::max(begin, of.held[layer].start);
     const std::uint32_t rows = first < end ? rows_to_copy(end - first) : 0;
     if (rows == 0) continue;
     const std::uint64_t k_bytes = rows * core::k_row_bytes(config_, layer);
@@ -387,7 +322,8 @@ void PlainPaged::trim(SequenceId id) {
   std::vector<std::uint32_t> gone;
   for (auto at = of.table.rbegin(); at != of.table.rend() && at->first >= entries_below(of.held[0].end); ++at)
     gone.push_back(at->first);
-  for (auto at = of.table.begin(); at != of.table.end() && at->first < first_kept(of); ++at) gone.push_back(at->first);
+  for (auto at = of.table.lower_bound(sink_entries()); at != of.table.end() && at->first < first_kept(of); ++at)
+    gone.push_back(at->first);
   for (const std::uint32_t index : gone) release(id, index);
 }
 
@@ -415,8 +351,9 @@ Outcome<core::Appended> PlainPaged::append(SequenceId id, LayerIndex layer, cons
     pieces_.push_back({from, count, slot});
   });
   held.end += rows.count;
-  const std::uint32_t capacity = config_.layers[layer].capacity;
-  if (config_.layers[layer].sliding && held.end > capacity) held.start = std::max(held.start, held.end - capacity);
+  const LayerGeometry& geometry = config_.layers[layer];
+  if (geometry.sliding && held.end > geometry.capacity)
+    held.start = std::max(held.start, held.end - geometry.ring_slots());
   of.due = static_cast<LayerIndex>((layer + 1U) % layers());
   of.chunk = rows.count;
   publish(id, first, written_to(of, layer));
@@ -432,7 +369,7 @@ Outcome<core::Window> PlainPaged::window(SequenceId id, LayerIndex layer, Range 
   if (answer != RefusalCode::none) return core::refuse(Operation::window, answer, range);
   const std::span<core::Run> runs = scratch.runs();
   std::size_t used = 0;
-  for_each_run(sequences_[id], range, [&](Position first, std::uint32_t count, Slot slot) {
+  const auto add = [&](Position first, std::uint32_t count, Slot slot) {
     if (used < runs.size())
       runs[used++] = {first,
                       count,
@@ -441,7 +378,11 @@ Outcome<core::Window> PlainPaged::window(SequenceId id, LayerIndex layer, Range 
                       row(layer, Plane::v, slot),
                       core::k_row_bytes(config_, layer),
                       core::v_row_bytes(config_, layer)};
-  });
+  };
+  const Range sinks = range.empty() ? Range{} : core::sinks_before(config_.layers[layer].sinks, range.from);
+  const bool adjoin = sinks.to == range.from;
+  if (!adjoin) for_each_run(sequences_[id], sinks, add);
+  for_each_run(sequences_[id], {adjoin ? 0 : range.from, range.to}, add);
   return core::Window{runs.first(used), range, id, layer, changes_, 0};
 }
 
@@ -466,10 +407,10 @@ bool PlainPaged::is_fresh_run(const core::Window& window, const core::Run& run) 
   for (std::uint32_t i = 0; i < run.count; ++i) {
     const Position p = run.first + i;
     const auto at = of.table.find(p / config_.block);
-    const bool is_held = p >= held.start && p < held.end && at != of.table.end();
+    const bool is_there = is_held(window.layer, held, p) && at != of.table.end();
     const auto regained = of.regained.find({window.layer, p});
     if (regained != of.regained.end() && regained->second > window.generation) return false;
-    if (!is_held || at->second.since > window.generation || slot_of(of, p) != run.slot + i ||
+    if (!is_there || at->second.since > window.generation || slot_of(of, p) != run.slot + i ||
         written_[run.slot + i] > window.generation)
       return false;
   }

@@ -5,6 +5,7 @@
 #include "kvwitness/core/kv_store.hpp"
 #include "kvwitness/core/paged_store.hpp"
 #include "kvwitness/core/paging.hpp"
+#include "kvwitness/core/state_file.hpp"
 #include "mutants/plain_store.hpp"
 
 #include <cstddef>
@@ -21,7 +22,7 @@ namespace kvwitness::scenarios::mutants {
 
 /// Follows the law of trace/events.md, "Pages". Each protected virtual is one decision; a mutant overrides as few as it
 /// can, and stays inside its own memory whatever it does wrong.
-class PlainPaged : public core::KvStore, private core::Forking, private core::Paging {
+class PlainPaged : public core::KvStore, private core::Forking, private core::Paging, private core::Saving {
  public:
   explicit PlainPaged(const core::StoreConfig& config);
 
@@ -41,6 +42,7 @@ class PlainPaged : public core::KvStore, private core::Forking, private core::Pa
   Outcome<core::Edited> clear(SequenceId sequence) override;
   [[nodiscard]] core::Forking* forking() noexcept override { return this; }
   [[nodiscard]] core::Paging* paging() noexcept override { return this; }
+  [[nodiscard]] core::Saving* saving() noexcept override { return this; }
 
  protected:
   using BlockId = std::uint32_t;
@@ -65,14 +67,15 @@ class PlainPaged : public core::KvStore, private core::Forking, private core::Pa
     bool is_out = false;
     LayerIndex due = 0;
     std::uint32_t chunk = 0;
-    std::vector<std::vector<std::byte>> host;  ///< rows of each block, while it is out
+    /// While it is out: rows of each block, by its entry.
+    std::map<std::uint32_t, std::vector<std::byte>> host;
     /// Rows that a reorder gave back, in a block that was held all the while: the change that did.
     std::map<std::pair<LayerIndex, Position>, std::uint64_t> regained;
   };
   struct Hit {
-    std::uint32_t first = 0;
-    std::uint32_t end = 0;  ///< blocks
-    std::vector<BlockId> blocks;
+    std::uint32_t first = 0;  ///< behind the blocks of the sinks
+    std::uint32_t end = 0;    ///< blocks
+    std::map<std::uint32_t, BlockId> blocks;
   };
 
   // ---- decisions
@@ -87,7 +90,11 @@ class PlainPaged : public core::KvStore, private core::Forking, private core::Pa
   [[nodiscard]] virtual std::vector<std::uint32_t> entries_to_clear(const Sequence& sequence) const;
   /// Ends an entry whose block was released.
   virtual void end_entry(Sequence& sequence, std::uint32_t index) { sequence.table.erase(index); }
-  /// First entry that a sequence keeps.
+  /// Entries that sinks lie in, which are kept for ever.
+  [[nodiscard]] virtual std::uint32_t sink_entries() const noexcept;
+  /// Slot that a restored row is written to; `start`: the first one of its layer behind the sinks.
+  [[nodiscard]] virtual Slot restored_slot(const Sequence& sequence, Position position, Position start) const noexcept;
+  /// First entry behind those of the sinks that a sequence keeps.
   [[nodiscard]] virtual std::uint32_t first_kept(const Sequence& sequence) const noexcept;
   [[nodiscard]] virtual std::optional<BlockId> find(std::uint64_t hash, std::uint32_t index) const noexcept;
   /// First block that a hit of `end` blocks must find.
@@ -114,6 +121,7 @@ class PlainPaged : public core::KvStore, private core::Forking, private core::Pa
   [[nodiscard]] const std::deque<BlockId>& cached() const noexcept { return cached_; }
   [[nodiscard]] std::uint32_t entries_below(std::uint64_t to) const noexcept;
   [[nodiscard]] const Sequence& sequence(SequenceId id) const noexcept { return sequences_[id]; }
+  [[nodiscard]] Slot slot_of(const Sequence& sequence, Position position) const noexcept;
   void note_freed(BlockId block);
 
  private:
@@ -123,6 +131,9 @@ class PlainPaged : public core::KvStore, private core::Forking, private core::Pa
   Outcome<core::Swapped> swap_out(SequenceId sequence) override;
   Outcome<core::Swapped> swap_in(SequenceId sequence) override;
   [[nodiscard]] bool is_out(SequenceId sequence) const noexcept override;
+  [[nodiscard]] Outcome<std::uint64_t> saved_bytes(SequenceId sequence) const override;
+  Outcome<core::SavedState> save(SequenceId sequence, std::span<std::byte> out) const override;
+  Outcome<core::SavedState> restore(SequenceId sequence, std::span<const std::byte> file) override;
 
   [[nodiscard]] RefusalCode cell_answer(SequenceId sequence, LayerIndex layer) const noexcept;
   [[nodiscard]] RefusalCode append_answer(SequenceId sequence, LayerIndex layer, std::uint32_t count) const noexcept;
@@ -135,7 +146,12 @@ class PlainPaged : public core::KvStore, private core::Forking, private core::Pa
   [[nodiscard]] std::uint64_t host_used() const noexcept;
   [[nodiscard]] Hit longest_hit(const core::PromptRequest& request) const;
   [[nodiscard]] bool is_fresh_run(const core::Window& window, const core::Run& run) const noexcept;
-  [[nodiscard]] Slot slot_of(const Sequence& sequence, Position position) const noexcept;
+  [[nodiscard]] bool is_held(LayerIndex layer, const Held& held, Position position) const noexcept;
+  [[nodiscard]] std::uint32_t rows_of(LayerIndex layer, const Held& held) const noexcept;
+  [[nodiscard]] std::uint32_t freed_since(const Sequence& of, std::span<const Held> before) const noexcept;
+  /// Blocks that the sequence may take in place of those that it has.
+  [[nodiscard]] std::uint64_t may_take_instead(SequenceId sequence) const noexcept;
+  void restore_rows(const Sequence& of, LayerIndex layer, const core::StateReader& file) noexcept;
   [[nodiscard]] std::byte* row(LayerIndex layer, trace::Plane plane, Slot slot) noexcept;
   [[nodiscard]] const std::byte* row(LayerIndex layer, trace::Plane plane, Slot slot) const noexcept;
   void keep_rows(LayerIndex layer, Slot slot, std::uint32_t count, core::KeptRows& kept) const;

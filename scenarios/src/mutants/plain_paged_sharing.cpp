@@ -15,19 +15,25 @@ namespace {
 constexpr std::uint32_t kCompute = 0;
 constexpr std::uint32_t kCopy = 1;
 
-std::uint32_t freed_of(std::span<const Held> before, std::span<const Held> after) noexcept {
-  std::uint32_t widest = 0;
-  for (std::size_t layer = 0; layer < before.size(); ++layer) {
-    const std::uint32_t was = before[layer].end - before[layer].start;
-    const std::uint32_t is = after[layer].end - after[layer].start;
-    widest = std::max(widest, was - std::min(was, is));
-  }
-  return widest;
+/// Makes a layer end at `to`; among its sinks it has lost nothing.
+void cut(Held& held, const LayerGeometry& geometry, Position to) noexcept {
+  held.end = to;
+  held.start = to < geometry.sinks ? 0 : std::min(held.start, to);
+  held.evicted_to = std::min(held.evicted_to, to);
 }
 
 }  // namespace
 
 // ---- edits ----------------------------------------------------------------------------------------------------------
+
+std::uint32_t PlainPaged::freed_since(const Sequence& of, std::span<const Held> before) const noexcept {
+  std::uint32_t widest = 0;
+  for (LayerIndex layer = 0; layer < layers() && !of.held.empty(); ++layer) {
+    const std::uint32_t was = rows_of(layer, before[layer]);
+    widest = std::max(widest, was - std::min(was, rows_of(layer, of.held[layer])));
+  }
+  return widest;
+}
 
 Outcome<core::Edited> PlainPaged::truncate(SequenceId id, Position to) {
   if (id >= config_.sequences) return core::refuse(Operation::truncate, RefusalCode::unknown_sequence, {to, to});
@@ -38,12 +44,9 @@ Outcome<core::Edited> PlainPaged::truncate(SequenceId id, Position to) {
   begin();
   const std::vector<Held> before = of.held;
   if (to < of.held[0].end && of.named.size() > to / config_.block) of.named.resize(to / config_.block);
-  for (Held& held : of.held) {
-    held.end = to;
-    held.start = std::min(held.start, to);
-  }
+  for (LayerIndex layer = 0; layer < layers(); ++layer) cut(of.held[layer], config_.layers[layer], to);
   trim(id);
-  return core::Edited{freed_of(before, of.held), {}, {}, {}, log_};
+  return core::Edited{freed_since(of, before), {}, {}, {}, log_};
 }
 
 Outcome<core::Edited> PlainPaged::evict(SequenceId id, Range range) {
@@ -56,21 +59,21 @@ Outcome<core::Edited> PlainPaged::evict(SequenceId id, Range range) {
     answer = RefusalCode::out_of_order;
   } else if (range.to > of.held[0].end) {
     answer = RefusalCode::future;
-  } else if (!range.empty() &&
-             std::any_of(of.held.begin(), of.held.end(), [&](const Held& held) { return range.from > held.start; })) {
-    answer = RefusalCode::unsupported;
+  } else if (!range.empty()) {
+    for (LayerIndex layer = 0; layer < layers(); ++layer)
+      if (range.from > std::max(of.held[layer].start, config_.layers[layer].sinks)) answer = RefusalCode::unsupported;
   }
   if (answer != RefusalCode::none)
     return core::refuse(Operation::evict, answer, range, {of.held[0].start, of.held[0].end});
   begin();
   const std::vector<Held> before = of.held;
-  for (Held& held : of.held) {
-    if (range.empty()) break;
-    held.start = std::max(held.start, range.to);
+  for (LayerIndex layer = 0; layer < layers() && !range.empty(); ++layer) {
+    Held& held = of.held[layer];
+    if (range.to > config_.layers[layer].sinks) held.start = std::max(held.start, range.to);
     held.evicted_to = std::max(held.evicted_to, range.to);
   }
   trim(id);
-  return core::Edited{freed_of(before, of.held), {}, {}, {}, log_};
+  return core::Edited{freed_since(of, before), {}, {}, {}, log_};
 }
 
 Outcome<core::Edited> PlainPaged::clear(SequenceId id) {
@@ -81,7 +84,7 @@ Outcome<core::Edited> PlainPaged::clear(SequenceId id) {
   for (const std::uint32_t index : entries_to_clear(of)) release(id, index);
   of = {};
   of.held.resize(config_.layers.size());
-  return core::Edited{freed_of(before, of.held), {}, {}, {}, log_};
+  return core::Edited{freed_since(of, before), {}, {}, {}, log_};
 }
 
 // ---- forks ----------------------------------------------------------------------------------------------------------
@@ -102,7 +105,7 @@ Outcome<core::Forked> PlainPaged::fork(SequenceId parent, SequenceId child, Posi
   const Sequence& from = sequences_[parent];
   Sequence& of = sequences_[child];
   of.held = from.held;
-  for (Held& held : of.held) held.end = to;
+  for (LayerIndex layer = 0; layer < layers(); ++layer) cut(of.held[layer], config_.layers[layer], to);
   for (const auto& [index, entry] : from.table) {
     if (index >= entries_below(to)) break;
     hold(child, entry.block);
@@ -113,8 +116,8 @@ Outcome<core::Forked> PlainPaged::fork(SequenceId parent, SequenceId child, Posi
 
 void PlainPaged::note_regained(Sequence& of, std::span<const Held> before) const {
   for (LayerIndex layer = 0; layer < layers(); ++layer) {
-    for (Position p = of.held[layer].start; p < of.held[layer].end; ++p)
-      if (p < before[layer].start || p >= before[layer].end) of.regained[{layer, p}] = changes_;
+    for (Position p = 0; p < of.held[layer].end; ++p)
+      if (is_held(layer, of.held[layer], p) && !is_held(layer, before[layer], p)) of.regained[{layer, p}] = changes_;
   }
 }
 
@@ -166,11 +169,16 @@ PlainPaged::Hit PlainPaged::longest_hit(const core::PromptRequest& request) cons
   Hit longest;
   const std::uint32_t blocks_max = request.prompt > 0 ? (request.prompt - 1) / config_.block : 0;
   for (std::uint32_t end = 1; end <= blocks_max && end <= request.hashes.size(); ++end) {
-    Hit hit{first_needed(end), end, {}};
-    for (std::uint32_t i = hit.first; i < end; ++i) {
-      if (const auto found = find(request.hashes[i], i)) hit.blocks.push_back(*found);
+    const std::uint32_t sinks = std::min(end, sink_entries());
+    Hit hit{std::max(first_needed(end), sinks), end, {}};
+    for (std::uint32_t i = 0; i < end; ++i) {
+      if (i >= sinks && i < hit.first) continue;
+      if (const auto found = find(request.hashes[i], i)) hit.blocks[i] = *found;
     }
-    if (hit.blocks.size() == end - hit.first) longest = std::move(hit);
+    // Where nothing is left out behind the sinks, the first row is held.
+    const std::uint32_t needed = sinks + (end - hit.first);
+    if (hit.first == sinks) hit.first = 0;
+    if (hit.blocks.size() == needed) longest = std::move(hit);
   }
   return longest;
 }
@@ -187,7 +195,7 @@ Outcome<core::Admission> PlainPaged::admit(SequenceId id, const core::PromptRequ
   const Hit hit = longest_hit(request);
   const Position end = hit.end * config_.block;
   std::uint64_t cached = 0;
-  for (const BlockId block : hit.blocks) cached += blocks_[block].holders == 0 ? 1 : 0;
+  for (const auto& [index, block] : hit.blocks) cached += blocks_[block].holders == 0 ? 1 : 0;
   const std::uint64_t reserved = promised(tokens, end, hit.blocks.size());
   if (reserved + cached > may_take(id)) return core::refuse(Operation::admit, RefusalCode::no_memory, asked);
   begin();
@@ -198,10 +206,9 @@ Outcome<core::Admission> PlainPaged::admit(SequenceId id, const core::PromptRequ
     const LayerGeometry& geometry = config_.layers[layer];
     const bool is_cut = geometry.sliding && end > geometry.capacity;
     const Position first = hit.first * config_.block;
-    if (end != 0) of.held[layer] = {is_cut ? std::max(first, end - geometry.capacity) : first, end, 0};
+    if (end != 0) of.held[layer] = {is_cut ? std::max(first, end - geometry.ring_slots()) : first, end, 0};
   }
-  for (std::uint32_t i = hit.first; i < hit.end; ++i) {
-    const BlockId block = hit.blocks[i - hit.first];
+  for (const auto& [i, block] : hit.blocks) {
     hold(id, block);
     log_.push_back({.act = BlockAct::hit,
                     .sequence = id,
@@ -255,12 +262,12 @@ Outcome<core::Swapped> PlainPaged::swap_out(SequenceId id) {
   begin();
   signal(kCompute, kCopy);
   for (const auto& [index, entry] : of.table) {
-    of.host.push_back(copy_out(entry.block));
+    of.host[index] = copy_out(entry.block);
     log_.push_back({.act = BlockAct::swapped_out,
                     .sequence = id,
                     .block = entry.block,
                     .stream = kCopy,
-                    .value = of.host.back().size()});
+                    .value = of.host[index].size()});
   }
   if (waits_before_release()) signal(kCopy, kCompute);
   const Table before = of.table;
@@ -281,17 +288,17 @@ Outcome<core::Swapped> PlainPaged::swap_in(SequenceId id) {
     return core::refuse(Operation::swap_in, RefusalCode::no_memory, {}, {of.held[0].start, of.held[0].end});
   begin();
   std::vector<BlockId> blocks;
-  const std::uint32_t first = PlainPaged::first_kept(of);
-  for (std::uint32_t i = 0; i < count; ++i) {
+  for (const auto& [index, rows] : of.host) {
     blocks.push_back(take(id));
-    enter(id, first + i, blocks.back());
+    enter(id, index, blocks.back());
   }
   signal(kCompute, kCopy);
-  for (std::size_t i = 0; i < count; ++i) {
-    const BlockId block = blocks[place_of(i, count)];
-    copy_in(of.host[i], block);
+  std::size_t nth = 0;
+  for (const auto& [index, rows] : of.host) {
+    const BlockId block = blocks[place_of(nth++, count)];
+    copy_in(rows, block);
     log_.push_back(
-        {.act = BlockAct::swapped_in, .sequence = id, .block = block, .stream = kCopy, .value = of.host[i].size()});
+        {.act = BlockAct::swapped_in, .sequence = id, .block = block, .stream = kCopy, .value = rows.size()});
   }
   signal(kCopy, kCompute);
   of.is_out = false;
@@ -315,7 +322,8 @@ Outcome<core::Done> PlainPaged::rows_kept(core::KeptRows& kept) const {
     for (const Sequence& of : sequences_) {
       if (of.is_out) continue;
       const Held& held = of.held[layer];
-      for (Position p = held.start; p < held.end; ++p) keep_rows(layer, slot_of(of, p), 1, kept);
+      for (Position p = 0; p < held.end; ++p)
+        if (is_held(layer, held, p)) keep_rows(layer, slot_of(of, p), 1, kept);
       for (const auto& [index, entry] : of.table) {
         const Position first = std::min(index * config_.block, held.end);
         if (index < of.named.size())

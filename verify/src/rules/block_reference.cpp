@@ -29,7 +29,8 @@ constexpr RuleInfo kInfo{
         "them once and whole, and a copy on write puts rows into the block that becomes their entry.",
     .formula =
         "entry (i, b, e) of s: s holds b, e = allocations of b so far, from position i * B; the row of p in slot "
-        "table[p / B] * B + p mod B; after each call table(s) = [floor(start / B), ceil(end / B))",
+        "table[p / B] * B + p mod B; after each call table(s) = [0, ceil(min(S, end) / "
+        "B)) and [floor(start / B), ceil(end / B)), S = sinks",
     .witness = "a table entry, an append or a run of a paged store",
     .faults =
         "dangling-slot-reference (vllm-project/vllm#42273, sgl-project/sglang#31486, ovg-project/kvcached#362), "
@@ -207,14 +208,17 @@ class BlockReference final : public RuleChecker<BlockReference, kInfo, Reads>, p
     const ClaimedPool::Table& table = pools_.find(event.store)->table(sequence);
     const PageRange lawful = pages.table(sequence);
     meet();
-    const bool is_whole =
-        table.size() == lawful.count() &&
-        (table.empty() || (table.begin()->first == lawful.first && table.rbegin()->first + 1 == lawful.end));
+    const auto behind_sinks = table.lower_bound(lawful.head);
+    const bool is_whole = table.size() == lawful.count() && (table.empty() || table.rbegin()->first < lawful.end) &&
+                          (behind_sinks == table.end() || behind_sinks->first >= lawful.first);
     if (is_whole) return;
     const std::string found = table.empty() ? std::string("none")
                                             : fmt::format("{} of them, from {} to {}", table.size(),
                                                           table.begin()->first, table.rbegin()->first);
-    violate(event, moment, fmt::format("entries [{}, {}) of sequence {}", lawful.first, lawful.end, sequence), found,
+    const bool has_gap = lawful.head != 0 && !lawful.is_whole();
+    const std::string sinks = has_gap ? fmt::format("[0, {}) and ", lawful.head) : std::string();
+    const std::uint64_t first = lawful.is_whole() ? 0 : lawful.first;
+    violate(event, moment, fmt::format("entries {}[{}, {}) of sequence {}", sinks, first, lawful.end, sequence), found,
             moment.model.store(event.store)->call.number);
   }
 

@@ -125,7 +125,7 @@ class PrefixSound final : public RuleChecker<PrefixSound, kInfo, Reads>, public 
     std::vector<Prefix> wanted;
     for (const Prefix& prefix : pages.named(call.sequence)) {
       const std::uint64_t index = prefix.to / pages.block() - 1;
-      if (index >= lawful.pages.first && index < lawful.pages.end) wanted.push_back(prefix);
+      if (lawful.pages.has(index)) wanted.push_back(prefix);
     }
     if (std::ranges::equal(told_, wanted)) return;
     violate(event, moment, fmt::format("a hit of {} tokens: {}", lawful.end, text(wanted)), text(told_), call.number);

@@ -56,8 +56,10 @@ class SharedWrite final : public RuleChecker<SharedWrite, kInfo, Reads>, public 
     const std::uint32_t row = end % pages->block();
     if (row == 0 || !pages->is_shared(event.sequence, end / pages->block())) return;
     for (LayerIndex layer = 0; layer < store->layers.size(); ++layer) {
+      const Position first = end - row;
       const Position start = moment.model.layer(event.store, event.sequence, layer)->start();
-      if (!store->is_reader(layer)) copies_[layer].wanted = {std::max(start, end - row), end};
+      const bool has_sinks = first < store->layers[layer].sinks;
+      if (!store->is_reader(layer)) copies_[layer].wanted = {has_sinks ? first : std::max(start, first), end};
     }
   }
 

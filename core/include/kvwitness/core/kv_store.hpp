@@ -139,6 +139,7 @@ struct SavedState {
   Position from = 0;  ///< positions [from, to) that the layer which holds most had
   Position to = 0;
   Declared declared;
+  std::span<const BlockChange> blocks{};  ///< of a restore; in the order in which they happened
 };
 
 /// Files of whole sequences; see core/state_file.hpp for the product's own.
@@ -156,8 +157,8 @@ class Saving {
   virtual Outcome<SavedState> save(SequenceId sequence, std::span<std::byte> out) const = 0;
   /// Makes the sequence what it was when the file was saved, by this store or another of the same geometry, whatever it
   /// holds now; views over it become stale. Refuses `out_of_order` in the middle of a token; `corrupt` what is no whole
-  /// file; `unsupported` a file of another version or geometry, and one whose positions the store cannot hold. A
-  /// refusal changes nothing.
+  /// file; `unsupported` a file of another version or geometry, and one whose positions the store cannot hold;
+  /// `no_memory` where its blocks are not there. A refusal changes nothing.
   virtual Outcome<SavedState> restore(SequenceId sequence, std::span<const std::byte> file) = 0;
 };
 

@@ -23,9 +23,10 @@ inline constexpr std::uint32_t kBlockDefault = 4;
 
 /// Position p of a sequence lies in row p mod block of block table[p / block]. Copies on write, finds prefixes by their
 /// hashes, keeps blocks that nobody holds for reuse (least recently used first), promises blocks to admitted requests,
-/// and swaps sequences to the host. Memory of the pool and of the host's blocks is allocated here and never again.
-/// Throws trace::Error naming the field: what `validate` refuses, rows other than f32, sinks, donors, a pool or
-/// a host whose slots have no number.
+/// and swaps sequences to the host. Blocks of sinks stay while the window moves on. A file of a sequence is the same
+/// whichever blocks it lay in. Memory of the pool and of the host's blocks is allocated here and never again.
+/// Throws trace::Error naming the field: what `validate` refuses, rows other than f32, keys rotated to ranks,
+/// donors, a pool or a host whose slots have no number.
 [[nodiscard]] std::unique_ptr<KvStore> make_paged_store(const StoreConfig& config);
 
 }  // namespace kvwitness::core

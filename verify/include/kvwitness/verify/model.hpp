@@ -93,6 +93,8 @@ class LayerModel {
   void rewrite(std::uint64_t epoch) noexcept;
   /// Makes the next row's position `position`; only while nothing is held.
   void restart_at(Position position) noexcept { start_ = position; }
+  /// The same where nothing but sinks is held, from 0 on: they stay, apart from what follows.
+  void skip_to(Position position);
 
  private:
   /// Sums over all rows since the layer was last empty, this one included; modulo 2^64, so that differences are exact.
@@ -168,7 +170,7 @@ struct Lawful {
   RefusalCode code = RefusalCode::none;
   /// Right as well, where two reasons to refuse apply at once; equals `code` where there is one answer.
   RefusalCode also = RefusalCode::none;
-  bool known = true;  ///< false: the model cannot tell (a refusal and a success are both right)
+  bool known = true;         ///< false: the model cannot tell (a refusal and a success are both right)
   std::uint32_t others = 0;  ///< bit c: code c is right as well, where more than two reasons apply at once
 
   [[nodiscard]] bool allows(RefusalCode answer) const noexcept {

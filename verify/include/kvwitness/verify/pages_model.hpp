@@ -16,11 +16,16 @@ namespace kvwitness::verify {
 
 struct ModelRow;
 
-/// Table entries [first, end) of a sequence; index i is that of positions [i * B, (i + 1) * B).
+/// Table entries of a sequence: those that sinks lie in, [0, head), and [first, end), where head <= first; index i is
+/// that of positions [i * B, (i + 1) * B).
 struct PageRange {
   std::uint64_t first = 0;
   std::uint64_t end = 0;
-  [[nodiscard]] std::uint64_t count() const noexcept { return first < end ? end - first : 0; }
+  std::uint64_t head = 0;
+  [[nodiscard]] std::uint64_t count() const noexcept { return head + (first < end ? end - first : 0); }
+  [[nodiscard]] bool has(std::uint64_t index) const noexcept { return index < head || (index >= first && index < end); }
+  /// No entry in front of the last one is missing.
+  [[nodiscard]] bool is_whole() const noexcept { return first <= head; }
   friend bool operator==(const PageRange&, const PageRange&) noexcept = default;
 };
 
@@ -43,8 +48,9 @@ struct PagesShape {
   std::uint32_t layers = 0;
   std::uint32_t sequences = 0;
   bool all_slide = false;
-  std::uint64_t capacity_max = 0;  ///< of all layers
-  std::uint64_t chunk_max = 0;     ///< least C - W + 1 of all layers
+  std::uint64_t slots_max = 0;  ///< of all layers, behind their sinks
+  std::uint64_t chunk_max = 0;  ///< least C - S - W + 1 of all layers
+  std::uint32_t sinks_max = 0;  ///< of all layers
 };
 
 class PagesModel {
@@ -58,10 +64,10 @@ class PagesModel {
   [[nodiscard]] std::uint64_t cached() const noexcept { return cached_; }
   [[nodiscard]] std::uint64_t free() const noexcept;
   [[nodiscard]] std::uint64_t host_used() const noexcept { return host_used_; }
-  /// Entries of a table whose lowest position held is `start` and whose next one is `end`.
-  [[nodiscard]] PageRange pages_of(trace::Position start, trace::Position end) const noexcept {
-    return {start / pool_.block, (std::uint64_t{end} + pool_.block - 1) / pool_.block};
-  }
+  /// Entries of a table whose lowest position held behind the sinks is `start` and whose next one is `end`.
+  [[nodiscard]] PageRange pages_of(trace::Position start, trace::Position end) const noexcept;
+  /// The sequence's entries, and those that it needs besides when its next position is `end`.
+  [[nodiscard]] PageRange extended(trace::SequenceId sequence, trace::Position end) const noexcept;
 
   [[nodiscard]] PageRange table(trace::SequenceId sequence) const noexcept;
   [[nodiscard]] bool is_out(trace::SequenceId sequence) const noexcept { return sequences_[sequence].is_out; }
@@ -86,6 +92,8 @@ class PagesModel {
                                           std::uint64_t entries) const noexcept;
   /// Free and cached blocks less what other sequences reserve; never below 0.
   [[nodiscard]] std::uint64_t available(trace::SequenceId sequence) const noexcept;
+  /// The same where the sequence gives back what it has.
+  [[nodiscard]] std::uint64_t available_instead(trace::SequenceId sequence) const noexcept;
   [[nodiscard]] std::uint64_t reserved() const noexcept { return reserved_; }  ///< by all sequences
 
   /// Hashes that the sequence was admitted with, ascending, as far as they still hold.
@@ -141,7 +149,8 @@ class PagesModel {
     std::vector<ModelRow> rows;  ///< [layer][row]; empty where nobody can ask for them
   };
   struct Sequence {
-    std::uint64_t first = 0;
+    std::vector<PageId> head;  ///< of entries 0, 1, ...: those that sinks lie in
+    std::uint64_t first = 0;   ///< entry of pages[0]
     std::vector<PageId> pages;
     std::vector<Prefix> named;
     std::uint64_t tokens = 0;  ///< that it was admitted for
@@ -150,13 +159,20 @@ class PagesModel {
     bool is_admitted = false;
     bool is_out = false;
     bool has_left_shared = false;
+
+    [[nodiscard]] std::uint64_t count() const noexcept { return head.size() + pages.size(); }
+    /// Null where there is no such entry.
+    [[nodiscard]] const PageId* find(std::uint64_t index) const noexcept;
   };
 
   [[nodiscard]] const Page* find(const Prefix& prefix) const noexcept;
   [[nodiscard]] const Prefix* named_at(std::span<const Prefix> named, std::uint64_t index) const noexcept;
   PageId take();
+  /// A page for an entry; its rows are remembered where it may be found one day.
+  PageId take_for(const Sequence& sequence, std::uint64_t index);
   void hold(PageId page) noexcept;
   void release(Sequence& from, PageId page) noexcept;
+  void release_all(Sequence& from) noexcept;
   void drop(PageId page) noexcept;
   void set_reserved(Sequence& sequence, std::uint64_t reserved) noexcept;
   void settle(Sequence& sequence, trace::Position end) noexcept;
