@@ -15,7 +15,7 @@ class JsonlReader final : public RecordReader {
     if (const auto line = input_->line(kMaxHeaderBytes)) {
       header_ = header_from_json(*line, input_->name());
     } else {
-      tell_torn("the file ends inside its header");
+      read_torn_header();
     }
   }
 
@@ -35,6 +35,18 @@ class JsonlReader final : public RecordReader {
   std::uint64_t byte() const noexcept override { return input_->byte(); }
 
  private:
+  /// What is there of a header that was cut is the beginning of one; what begins otherwise is no trace.
+  void read_torn_header() {
+    const std::string_view start = input_->peek(kMaxHeaderBytes);
+    try {
+      header_ = header_from_json(start, input_->name());
+    } catch (const Error& error) {
+      const bool is_cut = error.location().byte.value_or(0) >= start.size();
+      if (!is_cut) throw;
+    }
+    tell_torn("the file ends inside its header");
+  }
+
   Event decode(std::string_view line, std::uint64_t start) {
     try {
       return decoder_.decode(line);
