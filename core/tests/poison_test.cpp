@@ -106,7 +106,7 @@ BOOST_AUTO_TEST_SUITE(poison_is_told)
 
 BOOST_AUTO_TEST_CASE(with_the_state_of_every_sequence_after_it) {
   Bench bench(make_flat_store(config_of(1, layer_of(4, 2, false), 2)));
-  bench.append(3);
+  BOOST_REQUIRE(bench.append(3));
   bench.events();
   BOOST_REQUIRE(bench.traced->poison(PoisonFill::nan).ok());
   const auto events = bench.events();
@@ -125,7 +125,7 @@ BOOST_AUTO_TEST_CASE(with_the_state_of_every_sequence_after_it) {
 
 BOOST_AUTO_TEST_CASE(and_leaves_views_as_fresh_as_they_were) {
   Bench bench(make_ring_store(config_of(1, layer_of(4, 2, true))));
-  bench.append(3);
+  BOOST_REQUIRE(bench.append(3));
   const auto view = bench.traced->open(0, 0, {1, 3});
   BOOST_REQUIRE(view.ok());
   const std::vector<float> q(kElements, 1.0F);
@@ -181,7 +181,7 @@ BOOST_AUTO_TEST_CASE(as_refused_where_nobody_knows_where_rows_lie) {
     auto store = std::make_unique<CopyingStore>();
     store->claims_zero_copy = claims_zero_copy;
     Bench bench(std::move(store));
-    bench.append(2);
+    BOOST_REQUIRE(bench.append(2));
     bench.events();
     const auto done = bench.traced->poison(PoisonFill::nan);
     BOOST_TEST((done.code() == RefusalCode::unsupported));
