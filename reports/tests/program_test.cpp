@@ -122,10 +122,14 @@ BOOST_AUTO_TEST_CASE(files_that_cannot_be_used_end_in_2) {
   BOOST_TEST(kvwitness_runs("convert " + empty + " --to jsonl -o " + directory + "/y").code == 9);
 }
 
-/// A reader that has seen enough changes no verdict; a device that is full is an error.
+/// A reader that has seen enough changes no verdict; a device that is full is an error. The reader is gone before the
+/// program starts: it closes its end, and says so by a file that the program waits for.
 BOOST_AUTO_TEST_CASE(a_closed_pipe_changes_no_exit_code) {
-  const Finished finished =
-      run_shell("bash -c '" KVWITNESS_BINARY_DIR "/bin/kvwitness list --stores --json | true; exit ${PIPESTATUS[0]}'");
+  const Scratch scratch;
+  const std::string gone = (scratch.path() / "gone").string();
+  const Finished finished = run_shell("bash -c '(until [ -e " + gone + " ]; do sleep 0.01; done; exec " +
+                                      KVWITNESS_BINARY_DIR "/bin/kvwitness list --stores --json) | (exec <&-; : > " +
+                                      gone + "); exit ${PIPESTATUS[0]}'");
   BOOST_TEST(finished.code == 0, finished.output);
   const Finished full = run_shell("bash -c '" KVWITNESS_BINARY_DIR "/bin/kvwitness list --rules > /dev/full'");
   BOOST_TEST(full.code == 2);
