@@ -5,6 +5,7 @@
 #include "mutants/groups.hpp"
 #include "mutants/plain_paged.hpp"
 #include "mutants/unsaid.hpp"
+#include "mutants/wrapped_store.hpp"
 
 #include <algorithm>
 #include <limits>
@@ -118,31 +119,9 @@ class GapNotClosed final : public PlainCompact {
 
 // ---- layers by their windows
 
-class WindowsNotClamped final : public core::KvStore {
+class WindowsNotClamped final : public Wrapped {
  public:
-  explicit WindowsNotClamped(const core::StoreConfig& config) : inner_(core::make_layered_store(sized(config))) {}
-
-  [[nodiscard]] core::StoreLayout layout() const noexcept override { return inner_->layout(); }
-  [[nodiscard]] core::MemoryReport memory() const noexcept override { return inner_->memory(); }
-  [[nodiscard]] Outcome<core::Extent> extent(SequenceId sequence, LayerIndex layer) const override {
-    return inner_->extent(sequence, layer);
-  }
-  Outcome<core::Appended> append(SequenceId sequence, LayerIndex layer, const core::RowsIn& rows) override {
-    return inner_->append(sequence, layer, rows);
-  }
-  Outcome<core::Window> window(SequenceId sequence, LayerIndex layer, Range range,
-                               core::WindowScratch& scratch) const override {
-    return inner_->window(sequence, layer, range, scratch);
-  }
-  Outcome<core::Copied> read(SequenceId sequence, LayerIndex layer, Range range,
-                             const core::RowsOut& out) const override {
-    return inner_->read(sequence, layer, range, out);
-  }
-  Outcome<core::Done> still_valid(const core::Window& window) const override { return inner_->still_valid(window); }
-  Outcome<core::Edited> truncate(SequenceId sequence, Position to) override { return inner_->truncate(sequence, to); }
-  Outcome<core::Edited> evict(SequenceId sequence, Range range) override { return inner_->evict(sequence, range); }
-  Outcome<core::Edited> clear(SequenceId sequence) override { return inner_->clear(sequence); }
-  [[nodiscard]] core::Saving* saving() noexcept override { return inner_->saving(); }
+  explicit WindowsNotClamped(const core::StoreConfig& config) : Wrapped(core::make_layered_store(sized(config))) {}
 
  private:
   static core::StoreConfig sized(const core::StoreConfig& config) {
@@ -152,8 +131,6 @@ class WindowsNotClamped final : public core::KvStore {
     all.slack.reset();
     return all;
   }
-
-  std::unique_ptr<core::KvStore> inner_;
 };
 
 // ---- blocks

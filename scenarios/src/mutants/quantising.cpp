@@ -1,6 +1,7 @@
 // Faults of stores that keep codes: rows coded too early, never, again, or by another row's scale.
 #include "kvwitness/core/quantised_store.hpp"
 #include "mutants/groups.hpp"
+#include "mutants/wrapped_store.hpp"
 
 #include <algorithm>
 #include <array>
@@ -18,56 +19,35 @@ using core::Range;
 using core::SequenceId;
 using core::StoreConfig;
 
+/// Built before the store that goes by it.
+template <class Policy>
+struct PolicyHolder {
+  explicit PolicyHolder(const StoreConfig& config) : policy(config) {}
+  Policy policy;
+};
+
 /// The product's store with one site replaced. Derived stores change what else is wrong.
 template <class Policy>
-class PolicyStore : public core::KvStore {
+class PolicyStore : private PolicyHolder<Policy>, public Wrapped {
  public:
   explicit PolicyStore(const StoreConfig& config) : PolicyStore(config, config) {}
   /// `inner`: what the store is built from, though it tells `config`.
   PolicyStore(const StoreConfig& config, const StoreConfig& inner)
-      : config_(config), policy_(config), inner_(core::make_quantised_store(inner, policy_)) {}
+      : PolicyHolder<Policy>(config),
+        Wrapped(core::make_quantised_store(inner, PolicyHolder<Policy>::policy)),
+        config_(config) {}
 
   [[nodiscard]] core::StoreLayout layout() const noexcept override {
-    core::StoreLayout layout = inner_->layout();
+    core::StoreLayout layout = Wrapped::layout();
     layout.config = &config_;
     return layout;
   }
-  [[nodiscard]] core::MemoryReport memory() const noexcept override { return inner_->memory(); }
-  [[nodiscard]] core::Outcome<core::Extent> extent(SequenceId sequence, LayerIndex layer) const override {
-    return inner_->extent(sequence, layer);
-  }
-  core::Outcome<core::Appended> append(SequenceId sequence, LayerIndex layer, const core::RowsIn& rows) override {
-    return inner_->append(sequence, layer, rows);
-  }
-  core::Outcome<core::Window> window(SequenceId sequence, LayerIndex layer, Range range,
-                                     core::WindowScratch& scratch) const override {
-    return inner_->window(sequence, layer, range, scratch);
-  }
-  core::Outcome<core::Copied> read(SequenceId sequence, LayerIndex layer, Range range,
-                                   const core::RowsOut& out) const override {
-    return inner_->read(sequence, layer, range, out);
-  }
-  core::Outcome<core::Done> still_valid(const core::Window& window) const override {
-    return inner_->still_valid(window);
-  }
-  core::Outcome<core::Edited> truncate(SequenceId sequence, Position to) override {
-    return inner_->truncate(sequence, to);
-  }
-  core::Outcome<core::Edited> evict(SequenceId sequence, Range range) override {
-    return inner_->evict(sequence, range);
-  }
-  core::Outcome<core::Edited> clear(SequenceId sequence) override { return inner_->clear(sequence); }
-  [[nodiscard]] core::Saving* saving() noexcept override { return inner_->saving(); }
 
  protected:
   [[nodiscard]] const StoreConfig& config() const noexcept { return config_; }
-  [[nodiscard]] core::KvStore& inner() noexcept { return *inner_; }
-  [[nodiscard]] const core::KvStore& inner() const noexcept { return *inner_; }
 
  private:
   StoreConfig config_;
-  Policy policy_;
-  std::unique_ptr<core::KvStore> inner_;
 };
 
 /// The correct site; a base for the faulty ones.
