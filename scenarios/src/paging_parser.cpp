@@ -28,6 +28,7 @@ void StepParser::parse_reorder(Step& step, const Fields& fields) {
   if (parents.empty()) fields.get("parents").fail("names no beam");
   const auto last = static_cast<std::uint32_t>(parents.size() - 1);
   for (const Value& parent : parents) step.parents.push_back(parent.count({0, last}));
+  forget_prompts(step);
 }
 
 void StepParser::parse_of(Step& step, const Value& value) const {
@@ -46,9 +47,8 @@ void StepParser::parse_admit(Step& step, const Fields& fields) {
   if (of) parse_of(step, *of);
   if (prefix && !of) prefix->fail("needs 'of', the sequence whose rows they are");
   step.shared = prefix ? prefix->count({0, step.prompt}) : of ? step.prompt : 0;
-  if (expects_refusal(step)) return;
-  count_tokens(step.prompt, fields.object());
-  for_each_sequence(step, [&](const StoreSequence& one) { admitted_[one] = {stream_name(step), step.prompt}; });
+  if (!expects_refusal(step)) count_tokens(step.prompt, fields.object());
+  admit_prompts(step);
 }
 
 template <class F>
@@ -59,7 +59,46 @@ void StepParser::for_each_sequence(const Step& step, F&& visit) {
 }
 
 void StepParser::forget_prompts(const Step& step) {
-  if (!expects_refusal(step)) for_each_sequence(step, [&](const StoreSequence& one) { admitted_.erase(one); });
+  if (expects_refusal(step)) return;
+  const auto is_of_step = [&](const auto& entry) {
+    return std::ranges::find(step.on, entry.first.first) != step.on.end();
+  };
+  if (step.operation == trace::Operation::workload) {
+    std::erase_if(admitted_, is_of_step);
+    return;
+  }
+  if (step.operation != trace::Operation::reorder)
+    return for_each_sequence(step, [&](const StoreSequence& one) { admitted_.erase(one); });
+  for (trace::SequenceId beam = 0; beam < step.parents.size(); ++beam) {
+    if (step.parents[beam] == beam) continue;
+    for (const std::string& store : step.on) admitted_.erase(StoreSequence{store, beam});
+  }
+}
+
+void StepParser::repeat_prompts(const std::vector<Step>& body, const Value& where) {
+  for (const Step& step : body) {
+    switch (step.operation) {
+      case trace::Operation::repeat: repeat_prompts(step.body, where); break;
+      case trace::Operation::admit: admit_prompts(step); break;
+      case trace::Operation::clear:
+      case trace::Operation::restore:
+      case trace::Operation::clone:
+      case trace::Operation::reorder:
+      case trace::Operation::workload: forget_prompts(step); break;
+      default:
+        if (!step.is_prompt) break;
+        for_each_sequence(step, [&](const StoreSequence& one) {
+          if (!admitted_.contains(one))
+            where.fail(
+                fmt::format("only in its first turn a prompt of sequence {} of '{}' is left", one.second, one.first));
+        });
+    }
+  }
+}
+
+void StepParser::admit_prompts(const Step& step) {
+  if (expects_refusal(step)) return;
+  for_each_sequence(step, [&](const StoreSequence& one) { admitted_[one] = {stream_name(step), step.prompt}; });
 }
 
 void StepParser::parse_prompt_rest(Step& step, const Fields& fields) {

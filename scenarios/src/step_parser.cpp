@@ -314,6 +314,7 @@ void StepParser::parse_workload(Step& step, const Fields& fields) {
   if (const auto schedule = fields.find("schedule")) parse_schedule(step, *schedule);
   require_rows(step, fields);
   outputs_.insert(fmt::format("{}.{}", store.name, output_label(step)));
+  forget_prompts(step);
 }
 
 void StepParser::parse_repeat(Step& step, const Fields& fields) {
@@ -322,6 +323,7 @@ void StepParser::parse_repeat(Step& step, const Fields& fields) {
   times_ *= step.count;
   if (times_ > kTokensMax) fields.object().fail(fmt::format("repeats its steps more than {} times", kTokensMax));
   step.body = parse(fields.get("steps"));
+  if (step.count > 1) repeat_prompts(step.body, fields.object());
   times_ = times;
 }
 

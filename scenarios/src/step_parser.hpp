@@ -69,6 +69,10 @@ class StepParser {
   void parse_prompt_rest(Step& step, const Fields& fields);
   /// Sequences of the step hold nothing any more, and no prompt is left of them.
   void forget_prompts(const Step& step);
+  /// The step's sequences were admitted, unless it expects otherwise.
+  void admit_prompts(const Step& step);
+  /// Goes through steps once more, as a repeat does; throws where only the first turn has a prompt to give.
+  void repeat_prompts(const std::vector<Step>& body, const Value& where);
   static void parse_schedule(Step& step, const Value& value);
   void parse_compare(Step& step, const Fields& fields);
   void parse_workload(Step& step, const Fields& fields);

@@ -81,6 +81,21 @@ BOOST_AUTO_TEST_CASE(only_what_was_admitted_has_a_prompt) {
   BOOST_TEST(is_told(error_of(admit + R"({"op": "clear"}, )" + rest), "no earlier step"));
   BOOST_TEST(is_told(error_of(admit + R"({"op": "clone", "of": 1, "seq": 0}, )" + rest), "no earlier step"));
   BOOST_TEST(error_of(admit + R"({"op": "clear"}, )" + admit + rest) == "");
+  BOOST_TEST(is_told(error_of(admit + R"({"op": "reorder", "parents": [1, 1]}, )" + rest), "no earlier step"));
+  BOOST_TEST(error_of(admit + R"({"op": "reorder", "parents": [0, 0]}, )" + rest) == "");
+}
+
+BOOST_AUTO_TEST_CASE(every_turn_of_a_repeat_has_a_prompt_to_give) {
+  const std::string admit = R"({"op": "admit", "prompt": 20, "output": 1}, )";
+  const auto repeated = [](const std::string& count, const std::string& steps) {
+    return R"({"op": "repeat", "count": )" + count + R"(, "steps": [)" + steps + "]}";
+  };
+  const std::string then_clear = R"({"op": "append", "count": "prompt"}, {"op": "clear"})";
+  BOOST_TEST(error_of(repeated("2", admit + then_clear)) == "");
+  BOOST_TEST(error_of(admit + repeated("1", then_clear)) == "");
+  BOOST_TEST(is_told(error_of(admit + repeated("2", then_clear)),
+                     "only in its first turn a prompt of sequence 0 of 'sut' is left"));
+  BOOST_TEST(is_told(error_of(admit + repeated("2", repeated("1", then_clear))), "only in its first turn"));
 }
 
 BOOST_AUTO_TEST_CASE(a_prompt_is_of_the_rows_that_it_was_admitted_with) {
