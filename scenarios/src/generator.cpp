@@ -29,8 +29,12 @@ struct LayerChoice {
   if (!dice.one_in(4)) choice.window = dice.pick({1U, 2U, 3U, 4U, 5U, 8U, 16U});
   const std::uint32_t keys = choice.window == kUnlimited ? dice.between(1, 12) : choice.window;
   choice.capacity = dice.pick({keys, keys + 1, 2 * keys - 1, 2 * keys, 3 * keys + 1, keys + 7});
-  // A layer that does not slide is of little use when it is full at once.
-  if (!slides) choice.capacity += dice.between(4, 40);
+  if (slides) return choice;
+  // It may be smaller than its window, too; mostly it has room, for it is of little use when it is full at once.
+  if (dice.one_in(8))
+    choice.capacity = dice.between(1, keys);
+  else
+    choice.capacity += dice.between(4, 40);
   return choice;
 }
 
@@ -89,7 +93,9 @@ struct HeadChoice {
   if (can(trace::Capability::paged) && !can(trace::Capability::donors)) choose_blocks(dice, config);
   const bool all_slide = dice.one_in(2);
   // Rotated keys cost the rules that make rows again from their streams, so they come up now and then.
-  const bool rotates = can(trace::Capability::renumbers) && dice.one_in(3);
+  const bool has_ranks = can(trace::Capability::sinks) && !can(trace::Capability::paged);
+  const bool rotates = dice.one_in(has_ranks || can(trace::Capability::renumbers) ? 3 : 8);
+  const bool by_rank = rotates && has_ranks && !dice.one_in(3);
   const bool has_sinks = can(trace::Capability::sinks) && !dice.one_in(4);
   const bool has_donors = can(trace::Capability::donors) && !dice.one_in(4);
   const std::uint32_t layers = dice.between(1, 3);
@@ -103,7 +109,8 @@ struct HeadChoice {
     layer.kv_heads = heads.kv_heads;
     layer.q_heads = heads.q_heads;
     layer.head_dim = heads.head_dim;
-    if (rotates && !dice.one_in(4)) layer.rope.emplace();
+    if (rotates && !dice.one_in(4)) layer.rope.emplace().theta = dice.pick({10'000.0, 10'000.0, 500.0});
+    layer.by_rank = by_rank && layer.rope;
     if (has_sinks && !dice.one_in(4)) {
       layer.sinks = dice.pick({1U, 2U, 4U});
       layer.capacity += layer.sinks;
@@ -143,15 +150,26 @@ template <class Text>
                      side("v", config.v_type, config.v_rotated), config.recent, config.quantise_group);
 }
 
+[[nodiscard]] std::string rope_text(const core::StoreConfig& config) {
+  const bool rotates =
+      std::ranges::any_of(config.layers, [](const core::LayerGeometry& layer) { return layer.rope.has_value(); });
+  const auto theta = [](const core::LayerGeometry& layer) {
+    return layer.rope ? fmt::format("{}", layer.rope->theta) : std::string("null");
+  };
+  return rotates ? fmt::format(R"(, "rope": {})", per_layer(config, theta)) : std::string();
+}
+
+/// Windows over keys that are rotated to their ranks are copies.
+[[nodiscard]] bool has_rank(const core::StoreConfig& config) noexcept {
+  return std::ranges::any_of(config.layers, &core::LayerGeometry::by_rank);
+}
+
 [[nodiscard]] std::string store_text(const core::StoreConfig& config) {
   const auto window = [](const core::LayerGeometry& layer) {
     return layer.window.limited ? std::to_string(layer.window.keys) : std::string("null");
   };
   const auto capacity = [](const core::LayerGeometry& layer) { return std::to_string(layer.capacity); };
   const auto sliding = [](const core::LayerGeometry& layer) { return std::string(layer.sliding ? "true" : "false"); };
-  const auto rope = [](const core::LayerGeometry& layer) {
-    return layer.rope ? fmt::format("{}", layer.rope->theta) : std::string("null");
-  };
   const auto sinks = [](const core::LayerGeometry& layer) { return std::to_string(layer.sinks); };
   const auto donor = [](const core::LayerGeometry& layer) {
     return layer.donor ? std::to_string(*layer.donor) : std::string("null");
@@ -165,12 +183,11 @@ template <class Text>
   if (config.block != 0)
     kept += fmt::format(R"(, "block": {}, "pool_blocks": {}, "host_blocks": {})", config.block, config.pool_blocks,
                         config.host_blocks);
-  const bool rotates =
-      std::ranges::any_of(config.layers, [](const core::LayerGeometry& layer) { return layer.rope.has_value(); });
-  return fmt::format(R"({{"kind": "@sut", "window": {}, "capacity": {}, "sliding": {}, "sequences": {}{}{}{}}})",
+  kept += rope_text(config);
+  if (has_rank(config)) kept += R"(, "rope_by": "rank")";
+  return fmt::format(R"({{"kind": "@sut", "window": {}, "capacity": {}, "sliding": {}, "sequences": {}{}{}}})",
                      per_layer(config, window), per_layer(config, capacity), per_layer(config, sliding),
-                     config.sequences, kept, rotates ? fmt::format(R"(, "rope": {})", per_layer(config, rope)) : "",
-                     codes_text(config));
+                     config.sequences, kept, codes_text(config));
 }
 
 /// A flat store that never has to drop a row: what the store under test tells must be what it tells, bit for bit.
@@ -179,8 +196,8 @@ template <class Text>
     const trace::WindowSize keys = core::effective_window(layer);
     return keys.limited ? std::to_string(keys.keys) : std::string("null");
   };
-  return fmt::format(R"({{"kind": "flat", "window": {}, "capacity": {}, "sequences": {}}})", per_layer(config, window),
-                     std::max(rows, 1U), config.sequences);
+  return fmt::format(R"({{"kind": "flat", "window": {}, "capacity": {}, "sequences": {}{}}})",
+                     per_layer(config, window), std::max(rows, 1U), config.sequences, rope_text(config));
 }
 
 /// Rows that a flat store holds as well, in the same form, and under the same positions.
@@ -216,7 +233,7 @@ std::string random_script(std::uint64_t seed, const GeneratorOptions& options) {
   const core::StoreConfig config = choose_config(dice, options.capabilities);
   const std::string stream = stream_text(dice);
   const bool is_zero_copy = (options.capabilities & static_cast<std::uint64_t>(trace::Capability::zero_copy)) != 0;
-  const bool is_thrifty = is_zero_copy && dice.one_in(4);
+  const bool is_thrifty = is_zero_copy && dice.one_in(4) && !has_rank(config);
   const StepSetting setting{can_have_reference(options.capabilities, config) && dice.one_in(4), !is_thrifty};
   const RandomSteps steps = random_steps(dice, config, options, setting);
   const std::string reference =

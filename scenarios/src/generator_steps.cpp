@@ -141,12 +141,21 @@ HeldWindow* StepWriter::any_held(bool stale) {
   return fitting.empty() ? nullptr : fitting[dice_->below(static_cast<std::uint32_t>(fitting.size()))];
 }
 
+/// Now and then a query in front of the view's newest one, where the view has all that it sees.
+std::string StepWriter::older_query(const ListView& view) {
+  if (!dice_->one_in(3)) return {};
+  const Position query = view.range.from + dice_->below(view.range.count());
+  const Range keys = model_.keys_of(view.sequence, view.layer, query, 1);
+  const bool has_all = !keys.empty() && view.range.from <= keys.from;
+  return has_all ? fmt::format(R"(, "from": {})", query) : std::string();
+}
+
 void StepWriter::attend_held() {
   const HeldWindow* window = any_held(false);
   if (window == nullptr) return;
   id_ = window->view.sequence;
-  add(fmt::format(R"({}, "layer": {}, "using": "{}", "as": "held")", call("attend"), window->view.layer,
-                  window->label));
+  add(fmt::format(R"({}, "layer": {}, "using": "{}"{}, "as": "held")", call("attend"), window->view.layer,
+                  window->label, older_query(window->view)));
 }
 
 void StepWriter::release() {

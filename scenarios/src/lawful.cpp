@@ -77,6 +77,8 @@ std::string CaseLaw::wrong_with_store(const StoreSpec& spec) {
   for (core::LayerGeometry& layer : config.layers) {
     if (spec.sliding_by_kind) layer.sliding = can(Capability::sliding);
     if (layer.sliding && !can(Capability::sliding)) return fmt::format("{}: its layers cannot slide", spec.name);
+    if (layer.by_rank && (!can(Capability::sinks) || can(Capability::paged)))
+      return fmt::format("{}: it hands keys out as they lie", spec.name);
     if (layer.sinks != 0 && !can(Capability::sinks)) return fmt::format("{}: it keeps no sinks", spec.name);
     if (layer.donor && !can(Capability::donors)) return fmt::format("{}: no layer reads another's rows", spec.name);
   }
@@ -93,7 +95,8 @@ std::string CaseLaw::wrong_with_claims() const {
   if (budgets.adapters_per_token || budgets.copied_bytes_per_token) {
     for (const StoreSpec& spec : case_->stores) {
       const bool copies = (capabilities_of(spec) & static_cast<std::uint64_t>(Capability::zero_copy)) == 0;
-      if (copies) return fmt::format("{}: its windows are copies, and the budgets bound those", spec.name);
+      const bool turns = std::ranges::any_of(spec.config.layers, &core::LayerGeometry::by_rank);
+      if (copies || turns) return fmt::format("{}: its windows are copies, and the budgets bound those", spec.name);
     }
     bool gathers = false;
     for_each_step(case_->steps, [&](const Step& step, std::uint64_t /*times*/) {
@@ -116,7 +119,8 @@ std::pair<std::string, std::string> store_and_label(const std::string& text) {
 bool see_the_same(const core::StoreConfig& left, const core::StoreConfig& right) {
   return std::ranges::equal(left.layers, right.layers, [](const auto& a, const auto& b) {
     const bool same_angles = a.rope.has_value() == b.rope.has_value() && (!a.rope || a.rope->theta == b.rope->theta);
-    return core::effective_window(a) == core::effective_window(b) && same_angles;
+    const bool same_ranks = a.by_rank == b.by_rank && a.sinks == b.sinks;
+    return core::effective_window(a) == core::effective_window(b) && same_angles && same_ranks;
   });
 }
 

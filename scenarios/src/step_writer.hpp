@@ -199,6 +199,7 @@ class StepWriter {
   [[nodiscard]] bool serve_prompt(ListModel& model, const PromptLeft& left) const;
 
   [[nodiscard]] HeldWindow* any_held(bool stale);
+  [[nodiscard]] std::string older_query(const ListView& view);
 
   Dice* dice_;
   GeneratorOptions options_;
