@@ -1,6 +1,7 @@
 #include "kvwitness/reports/explain.hpp"
 
 #include "kvwitness/reports/fault_classes.hpp"
+#include "kvwitness/reports/search.hpp"
 #include "kvwitness/reports/selection.hpp"
 #include "kvwitness/scenarios/mutants.hpp"
 #include "kvwitness/trace/error.hpp"
@@ -87,6 +88,8 @@ void write_class(const FaultClass& one, const Style& style, std::ostream& out) {
     write_field("why", mutant.why, style, out);
     if (!mutant.source.empty()) write_field("seen in", mutant.source, style, out);
     write_field("killed by", mutant.killed_by, style, out);
+    const std::string why = out_of_reach(mutant);
+    write_field("search", why.empty() ? "random scripts reach it" : "out of reach: " + why, style, out);
   }
 }
 

@@ -22,15 +22,6 @@ core::StoreConfig plain_shape() {
   return config;
 }
 
-/// Why no generated script can meet the fault; empty where one can.
-std::string out_of_reach(const scenarios::Mutant& mutant) {
-  const scenarios::Subject subject = mutant.make(plain_shape());
-  if (subject.make_cache != nullptr)
-    return "the fault is in what a decoder works through, and no script generated decodes";
-  if (subject.make_ledger != nullptr) return "the fault is in the ledger of spans, and no script generated names spans";
-  return {};
-}
-
 SearchedMutant search_mutant(const scenarios::Mutant& mutant, const scenarios::StoreRegistry& registry,
                              const SearchOptions& options) {
   SearchedMutant result;
@@ -60,6 +51,14 @@ SearchedMutant search_mutant(const scenarios::Mutant& mutant, const scenarios::S
 }
 
 }  // namespace
+
+std::string out_of_reach(const scenarios::Mutant& mutant) {
+  const scenarios::Subject subject = mutant.make(plain_shape());
+  if (subject.make_cache != nullptr)
+    return "the fault is in what a decoder works through, and no script generated decodes";
+  if (subject.make_ledger != nullptr) return "the fault is in the ledger of spans, and no script generated names spans";
+  return {};
+}
 
 MutantSearch search_mutants(const MutantSearchOptions& options) {
   const auto start = std::chrono::steady_clock::now();

@@ -96,6 +96,24 @@ std::vector<Table::Cell> row_of(const SearchedMutant& mutant) {
           {finding != nullptr ? fmt::format("{:.1f}", finding->shrink_seconds) : "", Color::plain, true}};
 }
 
+/// "found 7 of 8 mutants within reach, none by a script of more than 4 steps; 2 out of reach"
+std::string summary(const MutantSearch& searched) {
+  const auto with = [&](SearchFate fate) {
+    return static_cast<std::uint64_t>(std::ranges::count(searched.mutants, fate, &SearchedMutant::fate));
+  };
+  std::uint64_t steps = 0;
+  for (const SearchedMutant& mutant : searched.mutants)
+    steps = std::max(steps, mutant.search.finding ? mutant.search.finding->steps_after : 0);
+  const std::uint64_t reachable = searched.mutants.size() - with(SearchFate::out_of_reach);
+  std::string text =
+      fmt::format("found {} of {} within reach", grouped(with(SearchFate::found)), counted(reachable, "mutant"));
+  if (steps != 0) text += fmt::format(", none by a script of more than {}", counted(steps, "step"));
+  for (const SearchFate fate : {SearchFate::not_measured, SearchFate::out_of_reach})
+    if (const std::uint64_t count = with(fate); count != 0)
+      text += fmt::format("; {} {}", grouped(count), to_text(fate));
+  return text;
+}
+
 }  // namespace
 
 void write_search_text(const SearchResult& result, std::ostream& out, bool color) {
@@ -142,15 +160,7 @@ void write_search_text(const MutantSearch& searched, std::ostream& out, bool col
     out << "\n"
         << style.paint(color_of_fate(mutant.fate), to_text(mutant.fate)) << " " << mutant.name << ": " << mutant.why;
   }
-  out << "\n" << counted(searched.mutants.size(), "mutant") << ":";
-  std::string separator = " ";
-  for (const SearchFate fate :
-       {SearchFate::found, SearchFate::not_found, SearchFate::not_measured, SearchFate::out_of_reach}) {
-    const auto count = std::ranges::count(searched.mutants, fate, &SearchedMutant::fate);
-    if (count == 0 && fate != SearchFate::not_found) continue;
-    out << separator << grouped(static_cast<std::uint64_t>(count)) << " " << to_text(fate);
-    separator = ", ";
-  }
+  out << "\n" << summary(searched);
   out << fmt::format("; {:.1f} s\n", searched.seconds);
 }
 

@@ -74,6 +74,17 @@ BOOST_AUTO_TEST_SUITE_END()
 
 BOOST_AUTO_TEST_SUITE(explanations)
 
+BOOST_AUTO_TEST_CASE(of_a_class_say_which_faults_a_search_cannot_meet) {
+  const std::string text = explained("rope-position");
+  const auto told_of = [&](const std::string& mutant) {
+    const std::size_t at = text.find("mutant:" + mutant + "\n");
+    const std::size_t search = text.find("search", at);
+    return text.substr(search, text.find('\n', search) - search);
+  };
+  BOOST_TEST(has(told_of("rope-twice"), "out of reach: the fault is in what a decoder works through"));
+  BOOST_TEST(has(told_of("ranks-are-positions"), "random scripts reach it"));
+}
+
 BOOST_AUTO_TEST_CASE(of_a_class_say_what_it_is_and_which_rules_kill_it) {
   const std::string text = explained("masked-garbage-leak");
   for (const std::string_view part :

@@ -227,6 +227,31 @@ BOOST_AUTO_TEST_CASE(the_table_says_what_was_found_and_what_cannot_be) {
     BOOST_TEST(one.why.empty() == (one.fate == reports::SearchFate::found));
 }
 
+/// One of each way to go wrong that took the generator something to reach.
+BOOST_AUTO_TEST_CASE(a_sample_of_the_table_is_found_and_small) {
+  for (const std::string name :
+       {"ranks-are-positions", "query-by-rows-held", "theta-of-layer-zero", "windows-not-clamped",
+        "mask-corner-aligned", "sinks-not-rolled-back-to", "marker-read-as-row", "rollback-refused-too-late",
+        "paged-hits-without-window", "quantised-sides-swapped"}) {
+    const reports::Finding finding = found_in(options_for("mutant:" + name, 2000));
+    BOOST_TEST(finding.steps_after <= 12U, name << ":\n" << finding.script);
+  }
+}
+
+BOOST_AUTO_TEST_CASE(the_table_ends_with_what_was_found) {
+  using enum reports::SearchFate;
+  reports::MutantSearch searched;
+  for (const reports::SearchFate fate : {found, found, not_found, out_of_reach, not_measured})
+    searched.mutants.emplace_back().fate = fate;
+  searched.mutants[1].search.finding.emplace().steps_after = 7;
+  std::ostringstream text;
+  reports::write_search_text(searched, text, false);
+  BOOST_TEST(
+      text.str().find("found 2 of 4 mutants within reach, none by a script of more than 7 steps; 1 not measured; "
+                      "1 out of reach;") != std::string::npos,
+      text.str());
+}
+
 BOOST_AUTO_TEST_CASE(exit_codes_of_the_table) {
   using enum reports::SearchFate;
   reports::MutantSearch searched;

@@ -11,6 +11,10 @@
 #include <string>
 #include <vector>
 
+namespace kvwitness::scenarios {
+struct Mutant;
+}
+
 namespace kvwitness::reports {
 
 struct SearchOptions {
@@ -70,6 +74,9 @@ void write_search_text(const SearchResult& result, std::ostream& out, bool color
 void write_search_json(const SearchResult& result, std::ostream& out);
 
 // ---- the search judged
+
+/// Why no generated script can meet a seeded fault; empty where one can.
+[[nodiscard]] std::string out_of_reach(const scenarios::Mutant& mutant);
 
 /// What became of a seeded fault.
 enum class SearchFate : std::uint8_t {
