@@ -151,13 +151,10 @@ core::RowsIn Stage::rotated(core::RowsIn rows, std::uint32_t elements, core::Rop
   return rows;
 }
 
-void Stage::rotate_queries(std::uint32_t elements, core::Rope& rope, trace::Position first,
-                           std::uint32_t count) noexcept {
-  for (std::uint32_t i = 0; i < count; ++i) {
-    const std::span<float> q = std::span(rooms_.q).subspan(std::size_t{i} * elements, elements);
-    rope.set_position(first + i);
-    rope.rotate(q, q);
-  }
+void Stage::rotate_query(std::uint32_t elements, core::Rope& rope, std::uint32_t index, trace::Position to) noexcept {
+  const std::span<float> q = std::span(rooms_.q).subspan(std::size_t{index} * elements, elements);
+  rope.set_position(to);
+  rope.rotate(q, q);
 }
 
 std::span<const float> Stage::fill_queries(std::size_t stream, trace::LayerIndex layer, std::uint32_t elements,

@@ -82,8 +82,8 @@ class Stage {
   /// Rows that were filled, with their keys rotated to the positions from `first` on.
   [[nodiscard]] core::RowsIn rotated(core::RowsIn rows, std::uint32_t elements, core::Rope& rope,
                                      trace::Position first) noexcept;
-  /// Rotates the q rows that were filled to the positions from `first` on.
-  void rotate_queries(std::uint32_t elements, core::Rope& rope, trace::Position first, std::uint32_t count) noexcept;
+  /// Rotates one of the q rows that were filled.
+  void rotate_query(std::uint32_t elements, core::Rope& rope, std::uint32_t index, trace::Position to) noexcept;
   [[nodiscard]] core::Source source(std::size_t stream, std::uint32_t ordinal) const noexcept;
 
   [[nodiscard]] StepSpan begin_step(const Step& step, trace::Operation operation, const StoreRun& store,

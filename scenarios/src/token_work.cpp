@@ -11,7 +11,7 @@ namespace {
 using trace::Operation;
 using trace::RefusalCode;
 
-/// Where the first query of an attention is rotated to: its position, or its rank in the window.
+/// Where a query is rotated to: its position, or its rank in the window, where it does not stand in front of it.
 trace::Position rotated_to(const core::LayerGeometry& layer, trace::Range window, trace::Position query) noexcept {
   return layer.by_rank ? core::rank_in_window(layer.sinks, window.from, query) : query;
 }
@@ -85,9 +85,11 @@ RefusalCode attend_view(Stage& stage, const QueryTask& task, trace::ViewId view)
   }
   const auto elements = static_cast<std::uint32_t>(store.geometry(task.layer).q_elements());
   const auto q = stage.fill_queries(task.stream, task.layer, elements, task.ordinal, task.count);
-  if (core::Rope* rope = store.rope(task.layer); rope != nullptr)
-    stage.rotate_queries(elements, *rope,
-                         rotated_to(store.geometry(task.layer), traced.window_of(view).range, task.first), task.count);
+  if (core::Rope* rope = store.rope(task.layer); rope != nullptr) {
+    const trace::Range window = traced.window_of(view).range;
+    for (std::uint32_t i = 0; i < task.count; ++i)
+      stage.rotate_query(elements, *rope, i, rotated_to(store.geometry(task.layer), window, task.first + i));
+  }
   const std::span<float> out = std::span(stage.rooms().out).first(std::size_t{elements} * task.count);
   const auto attended =
       traced.attend(used, attention_input(store, task, q), store.path(), out, stage.source(task.stream, task.ordinal));
