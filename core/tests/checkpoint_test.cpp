@@ -33,10 +33,16 @@ std::vector<Tensor> tensors_of_config() {
   std::vector<Tensor> all{{"model.embed_tokens.weight", {3, 4}}, {"model.norm.weight", {4}}};
   for (const char* layer : {"0", "1"}) {
     const std::string p = std::string("model.layers.") + layer + ".";
-    for (const auto& [name, shape] : std::initializer_list<std::pair<const char*, std::vector<std::size_t>>>{
-             {"input_layernorm", {4}}, {"self_attn.q_proj", {4, 4}}, {"self_attn.k_proj", {2, 4}}, {"self_attn.v_proj", {2, 4}},
-             {"self_attn.o_proj", {4, 4}}, {"post_attention_layernorm", {4}}, {"mlp.gate_proj", {2, 4}},
-             {"mlp.up_proj", {2, 4}}, {"mlp.down_proj", {4, 2}}})
+    for (const auto& [name, shape] :
+         std::initializer_list<std::pair<const char*, std::vector<std::size_t>>>{{"input_layernorm", {4}},
+                                                                                 {"self_attn.q_proj", {4, 4}},
+                                                                                 {"self_attn.k_proj", {2, 4}},
+                                                                                 {"self_attn.v_proj", {2, 4}},
+                                                                                 {"self_attn.o_proj", {4, 4}},
+                                                                                 {"post_attention_layernorm", {4}},
+                                                                                 {"mlp.gate_proj", {2, 4}},
+                                                                                 {"mlp.up_proj", {2, 4}},
+                                                                                 {"mlp.down_proj", {4, 2}}})
       all.push_back({p + name + ".weight", shape});
   }
   return all;
@@ -142,13 +148,37 @@ BOOST_AUTO_TEST_CASE(every_spelling_of_no_window_means_none) {
   BOOST_TEST(!decoder_config_from_json(off, "c").layers[0].window.limited);
 }
 
+/// What a scaling of none would be scaled by says nothing.
+BOOST_AUTO_TEST_CASE(the_default_rotation_has_no_factor) {
+  for (const std::string scaling :
+       {R"({"rope_type": "default", "factor": 8})", R"({"type": "default", "factor": 0})"}) {
+    const auto text = replaced(kConfig, "\"sliding_window\": 5", "\"sliding_window\": 5, \"rope_scaling\": " + scaling);
+    const DecoderConfig config = decoder_config_from_json(text, "c");
+    BOOST_TEST(config.layers[0].rope.factor == 1.0, scaling);
+  }
+}
+
+/// The format's own limit (huggingface/safetensors): a header has at most 100,000,000 bytes.
+BOOST_AUTO_TEST_CASE(a_header_beyond_the_format_s_limit_is_not_read) {
+  const Folder folder;
+  const std::uint64_t length = 100'000'001;
+  const auto file = folder.write("long.safetensors", std::string(reinterpret_cast<const char*>(&length), 8));
+  std::filesystem::resize_file(file, 8 + length);  // a hole: no disk is used
+  const DecoderConfig config = decoder_config_from_json(kConfig, "c");
+  BOOST_TEST(error_of([&] { (void)load_safetensors(config, file); }).find("does not fit") != std::string::npos);
+}
+
 BOOST_AUTO_TEST_CASE(a_bad_configuration_names_its_key) {
   const auto error = [](const std::string& from, const std::string& to) {
     return error_of([&] { (void)decoder_config_from_json(replaced(kConfig, from, to), "c.json"); });
   };
   BOOST_TEST(error("\"hidden_size\": 4", "\"hidden_size\": -4").starts_with("c.json: hidden_size"));
   BOOST_TEST(error("\"hidden_size\": 4, ", "").starts_with("c.json: hidden_size: is missing"));
-  BOOST_TEST(error("\"num_attention_heads\": 2", "\"num_attention_heads\": 0").starts_with("c.json: num_attention_heads"));
+  constexpr std::string_view kTooMuch = "c.json: hidden_size: is no whole number from 0 to 2^24";
+  BOOST_TEST(!error("\"hidden_size\": 4", "\"hidden_size\": 16777216").starts_with(kTooMuch));
+  BOOST_TEST(error("\"hidden_size\": 4", "\"hidden_size\": 16777217").starts_with(kTooMuch));
+  BOOST_TEST(
+      error("\"num_attention_heads\": 2", "\"num_attention_heads\": 0").starts_with("c.json: num_attention_heads"));
   BOOST_TEST(error("\"sliding_window\": 5", "\"sliding_window\": -2").starts_with("c.json: sliding_window"));
   BOOST_TEST(error("full_attention", "chunked_attention").starts_with("c.json: layer_types"));
   BOOST_TEST(error("\"rope_theta\"", "\"attention_bias\": true, \"rope_theta\"").starts_with("c.json: attention_bias"));

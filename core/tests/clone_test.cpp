@@ -143,6 +143,8 @@ BOOST_AUTO_TEST_CASE(a_traced_clone_tells_what_was_done_to_the_copy) {
     if (event.type != trace::EventType::Called) continue;
     const auto called = trace::payload_of<trace::Called>(event);
     BOOST_TEST(event.sequence == 1U);
+    // Of a source that was never longer nothing is taken back.
+    BOOST_TEST((called.operation == trace::Operation::clear || called.operation == trace::Operation::append));
     cleared += called.operation == trace::Operation::clear;
     if (called.operation == trace::Operation::append && event.layer == 0) rotated_to.push_back(called.from);
   }

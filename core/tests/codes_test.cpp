@@ -10,6 +10,7 @@
 #include <bit>
 #include <cmath>
 #include <limits>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -167,6 +168,16 @@ BOOST_AUTO_TEST_CASE(codes_that_there_are_not_are_complained_about) {
   BOOST_TEST(complaint_about(rotated(4, 32, 7)).starts_with("residual_bits: 7;"));
   BOOST_TEST(complaint_about({DType::none}).starts_with("none"));
   BOOST_TEST(row_bytes(rotated(5, 32, 0), 64) == 0U);
+}
+
+/// The choices that scenarios/FORMAT.md promises, and no others.
+BOOST_AUTO_TEST_CASE(a_rotated_code_has_the_bits_that_are_promised) {
+  const std::set<std::uint32_t> bits{2, 3, 4, 8};
+  const std::set<std::uint32_t> residual_bits{0, 1, 2, 3, 4, 8};
+  for (std::uint32_t n = 0; n <= 16; ++n) {
+    BOOST_TEST(complaint_about(rotated(n, 32, 0)).empty() == bits.contains(n), n << " bits");
+    BOOST_TEST(complaint_about(rotated(4, 32, n)).empty() == residual_bits.contains(n), n << " residual bits");
+  }
 }
 
 // |x - x^| <= u |x| for normal values, half the least subnormal below.

@@ -143,6 +143,19 @@ BOOST_AUTO_TEST_CASE(heap_use_that_a_store_admits_is_told_in_every_call) {
   BOOST_TEST(Bench::all<trace::Allocation>(events)[0].bytes == 80U);
 }
 
+/// Whatever a store stamps its windows with is told as it is.
+BOOST_AUTO_TEST_CASE(the_stamp_of_a_window_is_told) {
+  SpoiltBench bench;
+  for (const std::uint64_t stamp : {std::uint64_t{0}, std::uint64_t{7}, ~std::uint64_t{0}}) {
+    bench.spoilt->spoil_window = [stamp](Window window, WindowScratch&) -> Outcome<Window> {
+      window.generation = stamp;
+      return window;
+    };
+    BOOST_REQUIRE(bench.traced->open(0, 0, {0, 4}).ok());
+    BOOST_TEST(Bench::all<trace::WindowOpened>(bench.events())[0].generation == stamp);
+  }
+}
+
 BOOST_AUTO_TEST_CASE(a_piece_at_another_position_has_another_digest) {
   SpoiltBench bench;
   const Piece elsewhere{7, 1, 0};

@@ -175,6 +175,35 @@ BOOST_AUTO_TEST_CASE(block_counts_are_reported) {
   BOOST_TEST(reported[1].value == 2 * 4 * 2 * kRowBytes);  // blocks in use, whole
 }
 
+/// With 3 sequences, 8 blocks and 1 layer a call does at most 8 * (3 + 1) * (8 + 1 + 2) things to blocks.
+BOOST_AUTO_TEST_CASE(of_changes_without_end_one_too_many_is_told) {
+  struct Chatty final : KvStore {
+    explicit Chatty(const StoreConfig& config) : inner(make_paged_store(config)) {}
+    StoreLayout layout() const noexcept override { return inner->layout(); }
+    MemoryReport memory() const noexcept override { return inner->memory(); }
+    Outcome<Extent> extent(SequenceId sequence, LayerIndex layer) const override {
+      return inner->extent(sequence, layer);
+    }
+    Outcome<Appended> append(SequenceId sequence, LayerIndex layer, const RowsIn& rows) override {
+      auto appended = *inner->append(sequence, layer, rows);
+      appended.blocks = changes;
+      return appended;
+    }
+    Outcome<Copied> read(SequenceId sequence, LayerIndex layer, Range range, const RowsOut& out) const override {
+      return inner->read(sequence, layer, range, out);
+    }
+    Outcome<Edited> truncate(SequenceId sequence, Position to) override { return inner->truncate(sequence, to); }
+    Outcome<Edited> evict(SequenceId sequence, Range range) override { return inner->evict(sequence, range); }
+    Outcome<Edited> clear(SequenceId sequence) override { return inner->clear(sequence); }
+    std::unique_ptr<KvStore> inner;
+    std::vector<BlockChange> changes{1000};
+  };
+  Bench bench(std::make_unique<Chatty>(small_pool(8)));
+  (void)bench.events();
+  BOOST_REQUIRE(bench.append(1).ok());
+  BOOST_TEST(Bench::all<trace::BlockAlloc>(bench.events()).size() == 8U * 4 * 11 + 1);
+}
+
 BOOST_AUTO_TEST_CASE(stores_without_blocks_refuse) {
   Bench bench(make_flat_store(config_of(1, small_layer(8, {}, false), 2)));
   const std::vector<SequenceId> parents{1, 0};
