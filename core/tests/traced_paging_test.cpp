@@ -204,6 +204,23 @@ BOOST_AUTO_TEST_CASE(of_changes_without_end_one_too_many_is_told) {
   BOOST_TEST(Bench::all<trace::BlockAlloc>(bench.events()).size() == 8U * 4 * 11 + 1);
 }
 
+/// A window of 4 in blocks of 4 has 2 of them at most, and so many hold positions [1, 5). The request of 12 tokens will
+/// have a third block, but only once the first is given back: the pool's last one is promised to nobody.
+BOOST_AUTO_TEST_CASE(who_has_the_most_blocks_that_it_ever_will_reserves_no_more) {
+  StoreConfig config = config_of(1, small_layer(4, {}, true), 2);
+  config.block = 4;
+  config.pool_blocks = 3;
+  const auto store = make_paged_store(config);
+  const auto admitted = store->paging()->admit(0, {.id = 1, .prompt = 5, .generated = 7, .hashes = {}});
+  BOOST_REQUIRE(admitted.ok());
+  BOOST_TEST(admitted->peak_blocks == 2U);
+  const std::vector<std::uint64_t> tag{1};
+  const TaggedRows row(tag);
+  for (int i = 0; i < 5; ++i) BOOST_REQUIRE(store->append(0, 0, row.rows()).ok());
+  BOOST_TEST(store->paging()->counts().held == 2U);
+  BOOST_TEST(store->append(1, 0, row.rows()).ok());
+}
+
 BOOST_AUTO_TEST_CASE(stores_without_blocks_refuse) {
   Bench bench(make_flat_store(config_of(1, small_layer(8, {}, false), 2)));
   const std::vector<SequenceId> parents{1, 0};
