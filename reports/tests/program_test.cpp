@@ -176,7 +176,7 @@ BOOST_AUTO_TEST_CASE(no_report_overwrites_a_script) {
   const Scratch scratch;
   const std::string script = scratch.write("ring.jsonc", std::string(kRingScript)).string();
   const std::string report = (scratch.path() / "r.json").string();
-  for (const std::string command :
+  for (const std::string& command :
        {"run " + script, "mutants --mutant canary " + script, std::string("search --store ring --scripts 1")}) {
     BOOST_TEST(kvwitness_runs(command + " --report json=" + script).code == 2, command);
     BOOST_TEST(kvwitness_runs(command + " --report json=" + report + " --report text=" + report).code == 2, command);

@@ -17,7 +17,7 @@ using namespace kvwitness::scenarios::testing;
 
 namespace {
 
-constexpr std::uint64_t kSeeds = 150;
+constexpr std::uint64_t kSeeds = 200;
 
 core::StoreConfig one_layer(std::uint32_t window, std::uint32_t capacity, bool sliding) {
   core::LayerGeometry layer;

@@ -1,5 +1,4 @@
 #include "model_state.hpp"
-#include "slot_law.hpp"
 
 #include <algorithm>
 #include <utility>
@@ -27,16 +26,6 @@ bool Model::State::has_room_for(const SavedSequence& saved, StoreState& store, c
   return has_room(store, more - std::min(more, less));
 }
 
-/// Where restored rows lie is not told; where the law leaves no choice, it is known.
-void Model::State::set_lawful_slots(const StoreModel& store, LayerIndex layer, LayerModel& rows) noexcept {
-  const auto set = [&](Range range) {
-    for (Position p = range.from; p < range.to; ++p)
-      if (const auto slot = lawful_slot(store, layer, rows.start(), p)) rows.set_slot(p, *slot);
-  };
-  set(rows.sinks());
-  set(rows.held());
-}
-
 void Model::State::do_restore(StoreState& store, StoreIndex index, std::uint64_t number) {
   const CallModel& call = store.model.call;
   SequenceState* on = sequence(store, call.sequence);
@@ -51,7 +40,6 @@ void Model::State::do_restore(StoreState& store, StoreIndex index, std::uint64_t
     rooms -= on->layers[i].room();
     on->layers[i] = saved->layers[i];
     on->layers[i].rewrite(number);
-    set_lawful_slots(store.model, static_cast<LayerIndex>(i), on->layers[i]);
     mark_stale(index, call.sequence, static_cast<LayerIndex>(i), {0, trace::kNoPosition}, number);
   }
   on->token = {};

@@ -137,7 +137,6 @@ struct Model::State {
   void do_save(StoreState& store, StoreIndex index);
   void do_restore(StoreState& store, StoreIndex index, std::uint64_t number);
   [[nodiscard]] bool has_room_for(const SavedSequence& saved, StoreState& store, const SequenceState& in_place_of);
-  static void set_lawful_slots(const StoreModel& store, LayerIndex layer, LayerModel& rows) noexcept;
   void declare_pool(const Event& event);
   void tell_block(const Event& event, StoreState& store);
   void set_entry_slots(StoreState& store);

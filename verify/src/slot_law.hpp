@@ -25,6 +25,15 @@ namespace kvwitness::verify {
   return std::nullopt;
 }
 
+/// Where a row that is held lies: where it was claimed to be written, or, of one that was restored, where the law
+/// leaves no choice.
+[[nodiscard]] inline std::optional<Slot> known_slot(const StoreModel& store, LayerIndex layer, const LayerModel& rows,
+                                                    Position position) noexcept {
+  const ModelRow* row = rows.find(position);
+  if (row == nullptr) return std::nullopt;
+  return row->slot != trace::kNoSlot ? row->slot : lawful_slot(store, layer, rows.start(), position);
+}
+
 /// The byte offset of a slot is base + slot * stride in each layer of a sequence. Base and stride are learnt from the
 /// first two slots that are seen; every later one is held to them.
 class OffsetLaw {

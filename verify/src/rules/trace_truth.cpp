@@ -152,7 +152,8 @@ class TraceTruth final : public RuleChecker<TraceTruth, kInfo, Reads> {
   void check_appended(const Event& event, const Moment& moment);
   void check_digests(const LayerModel& rows, const Event& event, const Moment& moment);
   void check_freed(std::uint32_t freed, const Event& event, const Moment& moment);
-  void check_run_slots(const trace::WindowRun& run, const LayerModel& rows, const Event& event, const Moment& moment);
+  void check_run_slots(const trace::WindowRun& run, const StoreModel& store, const LayerModel& rows, const Event& event,
+                       const Moment& moment);
   void check_offset(const trace::WindowRun& run, const StoreModel& store, const Event& event, const Moment& moment);
   void check_uniform(const trace::Reported& reported, const Event& event, const Moment& moment);
   void check_declared(const trace::RegionMeasured& region, const Event& event, const Moment& moment);
@@ -213,11 +214,11 @@ void TraceTruth::on(const trace::Overwrite& overwrite, const Event& event, const
             fmt::format("[{}, {})", overwrite.first, end));
   call_.next_lost = std::max(call_.next_lost, end);
   for (std::uint64_t p = overwrite.first; p < std::min<std::uint64_t>(end, call_.before.to); ++p) {
-    const ModelRow* row = rows->find(static_cast<Position>(p));
+    const auto known = known_slot(*store, event.layer, *rows, static_cast<Position>(p));
     const std::uint64_t slot = overwrite.slot + (p - overwrite.first);
-    if (row == nullptr || row->slot == trace::kNoSlot || row->slot == slot) continue;
-    return violate(event, moment, fmt::format("position {} lost from slot {}, where it was written", p, row->slot),
-                   fmt::format("slot {}", slot), row->epoch);
+    if (!known || *known == slot) continue;
+    return violate(event, moment, fmt::format("position {} lost from slot {}, where it was written", p, *known),
+                   fmt::format("slot {}", slot), rows->find(static_cast<Position>(p))->epoch);
   }
   const bool is_ring = store->can(trace::Capability::ring);
   if (is_ring)
@@ -342,23 +343,24 @@ void TraceTruth::on(const trace::WindowRun& run, const Event& event, const Momen
   const ViewModel* view = moment.model.view(run.view);
   const LayerModel* rows = moment.model.layer(event.store, event.sequence, event.layer);
   if (store == nullptr || view == nullptr || rows == nullptr || view->copied || view->stale_since) return;
-  check_run_slots(run, *rows, event, moment);
+  check_run_slots(run, *store, *rows, event, moment);
   const bool has_offset = run.offset != trace::kOutsideStorage && run.slot != trace::kNoSlot && run.count != 0;
   // The f32 rows of a coded layer lie in memory of their own, whose slots are the store's affair.
   const bool is_recent = is_coded(*store, event.layer) && run.first >= coded_end(*store, event.layer, rows->end());
   if (has_offset && !is_recent) check_offset(run, *store, event, moment);
 }
 
-void TraceTruth::check_run_slots(const trace::WindowRun& run, const LayerModel& rows, const Event& event,
-                                 const Moment& moment) {
+void TraceTruth::check_run_slots(const trace::WindowRun& run, const StoreModel& store, const LayerModel& rows,
+                                 const Event& event, const Moment& moment) {
   const std::uint64_t end = std::min<std::uint64_t>(std::uint64_t{run.first} + run.count, rows.end());
   for (std::uint64_t p = run.first; p < end; ++p) {
-    const ModelRow* row = rows.find(static_cast<Position>(p));
+    const auto known = known_slot(store, event.layer, rows, static_cast<Position>(p));
     const std::uint64_t slot = run.slot + (p - run.first);
-    const bool agrees = run.slot != trace::kNoSlot && row != nullptr && row->slot == slot;
-    if (row == nullptr || row->slot == trace::kNoSlot || agrees) continue;
-    return violate(event, moment, fmt::format("position {} in slot {}, where it was written", p, row->slot),
-                   run.slot == trace::kNoSlot ? "no slot" : fmt::format("slot {}", slot), row->epoch);
+    const bool agrees = run.slot != trace::kNoSlot && known == slot;
+    if (!known || agrees) continue;
+    return violate(event, moment, fmt::format("position {} in slot {}, where it was written", p, *known),
+                   run.slot == trace::kNoSlot ? "no slot" : fmt::format("slot {}", slot),
+                   rows.find(static_cast<Position>(p))->epoch);
   }
 }
 
