@@ -220,8 +220,7 @@ void TraceTruth::on(const trace::Overwrite& overwrite, const Event& event, const
     return violate(event, moment, fmt::format("position {} lost from slot {}, where it was written", p, *known),
                    fmt::format("slot {}", slot), rows->find(static_cast<Position>(p))->epoch);
   }
-  const bool is_ring = store->can(trace::Capability::ring);
-  if (is_ring)
+  if (store->can(trace::Capability::ring))
     expect_equal("overwritten by position", std::uint64_t{overwrite.first} + store->ring_slots(event.layer),
                  overwrite.by, event, moment);
 }
@@ -356,8 +355,7 @@ void TraceTruth::check_run_slots(const trace::WindowRun& run, const StoreModel& 
   for (std::uint64_t p = run.first; p < end; ++p) {
     const auto known = known_slot(store, event.layer, rows, static_cast<Position>(p));
     const std::uint64_t slot = run.slot + (p - run.first);
-    const bool agrees = run.slot != trace::kNoSlot && known == slot;
-    if (!known || agrees) continue;
+    if (!known || (run.slot != trace::kNoSlot && *known == slot)) continue;
     return violate(event, moment, fmt::format("position {} in slot {}, where it was written", p, *known),
                    run.slot == trace::kNoSlot ? "no slot" : fmt::format("slot {}", slot),
                    rows.find(static_cast<Position>(p))->epoch);
