@@ -148,6 +148,17 @@ BOOST_AUTO_TEST_CASE(every_spelling_of_no_window_means_none) {
   BOOST_TEST(!decoder_config_from_json(off, "c").layers[0].window.limited);
 }
 
+/// Llama's gated silu is what is computed (huggingface/transformers, configuration_llama.py: hidden_act).
+BOOST_AUTO_TEST_CASE(only_silu_is_computed) {
+  const auto with = [](const std::string& act) {
+    const std::string text =
+        replaced(kConfig, "\"sliding_window\": 5", "\"sliding_window\": 5, \"hidden_act\": " + act);
+    return error_of([&] { (void)decoder_config_from_json(text, "c.json"); });
+  };
+  BOOST_TEST(with("\"silu\"").empty());
+  BOOST_TEST(with("\"gelu\"").starts_with("c.json: hidden_act"));
+}
+
 /// What a scaling of none would be scaled by says nothing.
 BOOST_AUTO_TEST_CASE(the_default_rotation_has_no_factor) {
   for (const std::string scaling :
