@@ -334,6 +334,19 @@ BOOST_AUTO_TEST_CASE(keys_before_rotation_are_saved_with_the_rotated_ones) {
   BOOST_TEST((make("flat", plain)->saving()->restore(0, file).code() == RefusalCode::unsupported));
 }
 
+/// Only a store that renumbers has them.
+BOOST_AUTO_TEST_CASE(a_store_without_keys_before_rotation_saves_none) {
+  const auto bytes = [](bool rotates) {
+    StoreConfig config = shape_of("ring");
+    for (LayerGeometry& layer : config.layers)
+      if (rotates) layer.rope.emplace();
+    Pair pair("ring", config);
+    pair.append(0, 3);
+    return pair.save(0).size();
+  };
+  BOOST_TEST(bytes(true) == bytes(false));
+}
+
 BOOST_AUTO_TEST_CASE(layers_that_read_a_donor_have_its_rows_again) {
   StoreConfig config = config_of(2, small_layer(8, {}, false));
   config.layers[1].donor = LayerIndex{0};
