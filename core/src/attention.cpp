@@ -1,7 +1,9 @@
 #include "kvwitness/core/attention.hpp"
 
+#include "kvwitness/core/blocked_attention.hpp"
 #include "kvwitness/core/decoder/golden_attention.hpp"
 #include "kvwitness/trace/assert.hpp"
+#include "window_walk.hpp"
 
 #include <algorithm>
 #include <array>
@@ -76,32 +78,6 @@ void add_row(const AttentionInput& input, const float* q, const float* k, const 
   }
 }
 
-/// Rows of `run` that lie in [low, high], as indices [from, to).
-struct Overlap {
-  std::uint32_t from = 0;
-  std::uint32_t to = 0;
-};
-Overlap overlap(const Run& run, Position low, Position high) noexcept {
-  const std::uint64_t end = std::min(std::uint64_t{run.first} + run.count, std::uint64_t{high} + 1);
-  const std::uint64_t from = std::max<std::uint64_t>(run.first, low);
-  if (from >= end) return {};
-  return {static_cast<std::uint32_t>(from - run.first), static_cast<std::uint32_t>(end - run.first)};
-}
-
-/// What one query sees: positions [low, query], and the sinks.
-struct Sight {
-  Position low = 0;
-  Position query = 0;
-  std::uint32_t sinks = 0;
-};
-
-/// Rows of a run that are seen: as sinks, then in the window.
-std::array<Overlap, 2> seen_rows(const Run& run, const Sight& sight) noexcept {
-  if (sight.sinks == 0) return {Overlap{}, overlap(run, sight.low, sight.query)};
-  return {overlap(run, 0, std::min(sight.query, sight.sinks - 1)),
-          overlap(run, std::max(sight.low, sight.sinks), sight.query)};
-}
-
 void finish(HeadBlock& heads, std::size_t dim, std::span<float> out) noexcept {
   for (std::uint32_t i = 0; i < heads.count; ++i) {
     const float sum = heads.running[i].sum;
@@ -111,17 +87,26 @@ void finish(HeadBlock& heads, std::size_t dim, std::span<float> out) noexcept {
   }
 }
 
+HeadBlock heads_from(const AttentionInput& input, std::uint32_t first) noexcept {
+  HeadBlock heads{first, std::min(kHeadsAtOnce, input.q_heads - first), {}};
+  if (input.sink_logits.empty()) return heads;
+  for (std::uint32_t i = 0; i < heads.count; ++i) {
+    // A sink is a key without a value.
+    const float sink = input.sink_logits[first + i];
+    heads.running[i] = {sink, sink == kNoScore ? 0.0F : 1.0F};
+  }
+  return heads;
+}
+
 Visited attend_query(const AttentionInput& input, std::uint32_t index, std::span<const Run> runs,
                      std::span<float> out) noexcept {
-  const Position query = input.first_query + index;
-  const Sight sight{trace::window_low(input.window, query), query, input.sinks};
+  const Sight sight = sight_of(input, input.first_query + index);
   const float* q = input.q.data() + index * out.size();
   std::fill(out.begin(), out.end(), 0.0F);
-  Visited visited;
-  for (const Run& run : runs)
-    for (const Overlap rows : seen_rows(run, sight)) visited.add(run.first + rows.from, run.first + rows.to);
+  const Visited visited = seen_keys(runs, sight);
+  if (visited.visited == 0) return visited;
   for (std::uint32_t first = 0; first < input.q_heads; first += kHeadsAtOnce) {
-    HeadBlock heads{first, std::min(kHeadsAtOnce, input.q_heads - first), {}};
+    HeadBlock heads = heads_from(input, first);
     for (const Run& run : runs) {
       for (const Overlap rows : seen_rows(run, sight))
         for (std::uint32_t i = rows.from; i < rows.to; ++i)
@@ -139,17 +124,6 @@ const float* values_of(const RowCode* code, const std::byte* row, std::span<floa
 }
 
 }  // namespace
-
-void Visited::add(Position first, Position end) noexcept {
-  if (first >= end) return;
-  if (visited == 0)
-    first_key = first;
-  else if (first > last_key + 1 && gap.empty())
-    gap = {last_key + 1, first};
-  last_key = end - 1;
-  visited += end - first;
-  rows_read = visited;
-}
 
 const float* k_values(const AttentionInput& input, const Run& run, std::uint32_t i) noexcept {
   return values_of(run.k_code, run.k_row(i), input.row_room.first(input.row_room.size() / 2));
@@ -171,10 +145,18 @@ Range AttentionPath::key_range(LayerIndex, WindowSize window, Position first, st
   return {trace::window_low(window, first), first + count};
 }
 
+trace::KernelKind AttentionPath::kernel(const AttentionInput& input) const noexcept {
+  if (input.two_pass != nullptr) return trace::KernelKind::golden;
+  const std::size_t room = block_room_bytes(input.q_heads, input.kv_heads, input.head_dim, input.count);
+  return input.block_room.size() >= room ? trace::KernelKind::blocked : trace::KernelKind::online;
+}
+
 void AttentionPath::attend(LayerIndex, const AttentionInput& input, std::span<const Run> runs, std::span<float> out,
                            std::span<Visited> visited) const noexcept {
   if (input.two_pass != nullptr)
     attend_golden(input, input.two_pass->extra, runs, input.two_pass->scores, out, visited);
+  else if (AttentionPath::kernel(input) == trace::KernelKind::blocked)
+    attend_blocked(input, runs, out, visited);
   else
     attend_online(input, runs, out, visited);
 }

@@ -1,5 +1,6 @@
 #include "kvwitness/core/traced_store.hpp"
 
+#include "kvwitness/core/blocked_attention.hpp"
 #include "kvwitness/trace/error.hpp"
 #include "traced_call.hpp"
 
@@ -93,6 +94,11 @@ void TracedStore::reserve_rooms() {
     v_row = std::max({v_row, v, f32});
   }
   row_room_.resize(2 * std::max(k_row, v_row) / sizeof(float));
+  std::size_t block_room = 0;
+  for (const LayerGeometry& layer : config().layers)
+    block_room =
+        std::max(block_room, block_room_bytes(layer.q_heads, layer.kv_heads, layer.head_dim, options_.queries_max));
+  block_room_.resize(block_room);
   views_.resize(options_.views_max);
   for (View& view : views_) {
     view.scratch = WindowScratch(layout_.max_runs, copy_bytes);

@@ -32,6 +32,11 @@ bool is_aligned(const Run& run) noexcept {
   return fits(run.k_code, run.k, run.k_stride_bytes) && fits(run.v_code, run.v, run.v_stride_bytes);
 }
 
+/// A kernel of ours in the arithmetic of f32 attention, whose name a gathered window changes.
+bool is_plain(trace::KernelKind kernel) noexcept {
+  return kernel == trace::KernelKind::online || kernel == trace::KernelKind::blocked;
+}
+
 std::uint64_t row_count(std::span<const Run> runs) noexcept {
   std::uint64_t rows = 0;
   for (const Run& run : runs) rows += run.count;
@@ -315,6 +320,7 @@ Outcome<Done> TracedStore::attend(trace::ViewId id, const AttentionInput& input,
   std::fill(visited.begin(), visited.end(), Visited{});
   AttentionInput with_room = input;
   const bool is_known = knows(view.subject.sequence, view.subject.layer);
+  with_room.block_room = block_room_;
   with_room.row_room = std::span(row_room_).first(is_known ? 2 * config().layers[view.subject.layer].kv_elements() : 0);
   const auto attended = measured<Done>(call, [&]() -> Outcome<Done> {
     const auto valid = validity(view);
@@ -323,7 +329,7 @@ Outcome<Done> TracedStore::attend(trace::ViewId id, const AttentionInput& input,
   });
   if (!attended) return refused(call, attended.refusal());
   if (view.changes != changes_) tell_runs(view);
-  tell_attention(call, view.gathered, path.kernel(input), out, row);
+  tell_attention(call, view.gathered, path.kernel(with_room), out, row);
   end(call, RefusalCode::none);
   return Done{};
 }
@@ -340,7 +346,7 @@ void TracedStore::tell_attention(const Call& call, bool gathered, trace::KernelK
     told.last_key = visited.last_key;
     told.visited = visited.visited;
     told.rows_read = visited.rows_read;
-    told.kernel = gathered && kernel == trace::KernelKind::online ? trace::KernelKind::gathered : kernel;
+    told.kernel = gathered && is_plain(kernel) ? trace::KernelKind::gathered : kernel;
     told.ordinal = call.source.ordinal + i;
     bus_->emit(call.subject, told);
     if (!visited.gap.empty()) tell_mask(call, told, visited.gap);

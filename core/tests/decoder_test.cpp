@@ -239,16 +239,18 @@ BOOST_AUTO_TEST_CASE(a_sink_logit_takes_its_share_and_carries_no_value) {
   const std::array<float, 1> sink{0.0F};
   std::array<float, 2> scores{}, out{};
   std::array<Visited, 1> visited{};
-  attend_golden(input, {sink, 0, {}}, {&run, 1}, scores, out, visited);
+  input.sink_logits = sink;
+  attend_golden(input, {}, {&run, 1}, scores, out, visited);
   BOOST_TEST(out[0] == 4.0F, boost::test_tools::tolerance(1e-6F));
   BOOST_TEST(out[1] == 6.0F, boost::test_tools::tolerance(1e-6F));
   BOOST_TEST(visited[0].visited == 2U);
 
   // Window 1: only the query's own key, and the positional sink at 0 besides it.
   input.window = {1, true};
+  input.sink_logits = {};
   attend_golden(input, {}, {&run, 1}, scores, out, visited);
   BOOST_TEST(out[0] == 9.0F);
-  attend_golden(input, {{}, 1, {}}, {&run, 1}, scores, out, visited);
+  attend_golden(input, {1, {}}, {&run, 1}, scores, out, visited);
   BOOST_TEST(out[0] == 6.0F);
   BOOST_TEST(visited[0].first_key == 0U);
 }

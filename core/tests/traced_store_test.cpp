@@ -219,7 +219,7 @@ BOOST_AUTO_TEST_CASE(a_gather_is_priced_once_a_plane_and_attends_to_the_same_bit
   BOOST_REQUIRE(bench.traced->attend(*copy, input_at(q, 5), AttentionPath(), from_copy).ok());
   BOOST_TEST(std::memcmp(from_pair.data(), from_copy.data(), sizeof(float) * kElements) == 0);
   const auto steps = Bench::all<trace::AttentionStep>(bench.events());
-  BOOST_TEST((steps[0].kernel == trace::KernelKind::online));
+  BOOST_TEST((steps[0].kernel == trace::KernelKind::blocked));
   BOOST_TEST((steps[1].kernel == trace::KernelKind::gathered));
   BOOST_TEST(steps[0].out_digest == steps[1].out_digest);
 

@@ -129,11 +129,12 @@ AttentionInput Decoder::input_for(LayerIndex layer, std::size_t row, std::uint32
   input.head_dim = config_.head_dim;
   input.score_scale = score_scale_;
   input.softcap = config_.softcap;
+  input.sink_logits = config_.layers[layer].sink_logits;
   return input;
 }
 
-GoldenAttention Decoder::extra_for(LayerIndex layer) const noexcept {
-  return {config_.layers[layer].sink_logits, config_.positional_sinks, {}};
+GoldenAttention Decoder::extra() const noexcept {
+  return {config_.positional_sinks, {}};
 }
 
 Outcome<Done> Decoder::feed(DecoderCache& cache, SequenceId sequence, std::span<const Token> tokens,
@@ -150,7 +151,7 @@ Outcome<Done> Decoder::feed(DecoderCache& cache, SequenceId sequence, std::span<
     for (std::uint32_t i = 0; i < count; ++i) make_rows(layer, i);
     if (const auto kept = cache.append(sequence, layer, rows_of(0, count)); !kept) return kept;
     const AttentionInput input = input_for(layer, 0, count, first);
-    if (const auto seen = cache.attend(sequence, layer, input, extra_for(layer), attended(0, count)); !seen)
+    if (const auto seen = cache.attend(sequence, layer, input, extra(), attended(0, count)); !seen)
       return seen;
     for (std::uint32_t i = 0; i < count; ++i) finish_layer(layer, i);
   }
@@ -175,7 +176,7 @@ Outcome<Done> Decoder::feed_batch(DecoderCache& cache, std::span<const SequenceI
       const Position position = cache.next_position(sequences[i]);
       auto done = cache.append(sequences[i], layer, rows_of(i, 1));
       if (done)
-        done = cache.attend(sequences[i], layer, input_for(layer, i, 1, position), extra_for(layer), attended(i, 1));
+        done = cache.attend(sequences[i], layer, input_for(layer, i, 1, position), extra(), attended(i, 1));
       if (!done) {
         if (refused != nullptr) *refused = sequences[i];
         return done;

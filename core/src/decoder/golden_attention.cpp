@@ -77,9 +77,8 @@ class QueryRow {
   /// Of the cached keys; drafts are no rows of the store.
   [[nodiscard]] Visited visited() const noexcept {
     Visited told;
-    for_visible(runs_, {}, sight_, [&](const Run& run, std::uint32_t row) {
-      told.add(run.first + row, run.first + row + 1);
-    });
+    for_visible(runs_, {}, sight_,
+                [&](const Run& run, std::uint32_t row) { told.add(run.first + row, run.first + row + 1); });
     return told;
   }
 
@@ -94,7 +93,7 @@ class QueryRow {
     std::ranges::fill(out, 0.0F);
     for (std::uint32_t head = 0; head < input_.q_heads; ++head) {
       score(head, scores);
-      softmax(scores, extra_.sink_logits.empty() ? nullptr : &extra_.sink_logits[head]);
+      softmax(scores, input_.sink_logits.empty() ? nullptr : &input_.sink_logits[head]);
       add_values(head, scores, out.subspan(std::size_t{head} * input_.head_dim, input_.head_dim));
     }
   }

@@ -92,7 +92,7 @@ Outcome<Done> TreeVerifier::verify(DecoderCache& cache, SequenceId sequence, std
   for (LayerIndex layer = 0; layer < config.layers.size(); ++layer) {
     for (std::uint32_t node = 0; node < count; ++node) decoder_.make_rows(layer, node);
     keep_rows(layer, count);
-    GoldenAttention extra = decoder_.extra_for(layer);
+    GoldenAttention extra = decoder_.extra();
     for (std::uint32_t node = 0; node < count; ++node) {
       extra.drafts = path_to(layer, node);
       const AttentionInput input = decoder_.input_for(layer, node, 1, positions_[node]);

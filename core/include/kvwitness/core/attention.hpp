@@ -5,6 +5,7 @@
 #include "kvwitness/core/window.hpp"
 #include "kvwitness/trace/event.hpp"
 
+#include <cstddef>
 #include <cstdint>
 #include <span>
 
@@ -28,6 +29,11 @@ struct AttentionInput {
   const TwoPass* two_pass = nullptr;  ///< asks a path for the golden arithmetic (decoder/golden_attention.hpp)
   /// [2][kv_heads * head_dim] scratch that rows are decoded into; where runs are coded. TracedStore gives its own.
   std::span<float> row_room{};
+  /// Scratch of `block_room_bytes` (blocked_attention.hpp) for these heads and queries; what blocked attention needs.
+  /// TracedStore gives its own.
+  std::span<std::byte> block_room{};
+  /// [q_heads] learned logits that join the maximum and the denominator and carry no value (gpt-oss); empty: none.
+  std::span<const float> sink_logits{};
 };
 
 /// Row i of a run as f32 [kv_heads * head_dim]: where it lies, or decoded into the input's room, valid until the next
@@ -50,7 +56,7 @@ struct Visited {
 /// Per-key online softmax (Milakov, Gimelshein, arXiv:1805.02867) over a run list, accumulating in the caller's row.
 /// `out` [count][q_heads * head_dim]; `visited` one entry a query. Defined for every input: no visible key, or all
 /// scores -inf, gives a row of zeros; a NaN in a visible row (or query) gives NaN in the heads that read it; rows that
-/// a query does not see are never touched.
+/// a query does not see are never touched. The readable reference of `attend_blocked`.
 void attend_online(const AttentionInput& input, std::span<const Run> runs, std::span<float> out,
                    std::span<Visited> visited) noexcept;
 
@@ -66,12 +72,10 @@ class AttentionPath {
   /// Range of keys that queries [first, first+count) of `layer` need: from the first one's low bound to the last one.
   [[nodiscard]] virtual Range key_range(LayerIndex layer, WindowSize window, Position first,
                                         std::uint32_t count) const noexcept;
-  /// In the arithmetic that the input asks for.
+  /// In the golden arithmetic where the input asks for it; else by blocks where it brings the room, or key by key.
   virtual void attend(LayerIndex layer, const AttentionInput& input, std::span<const Run> runs, std::span<float> out,
                       std::span<Visited> visited) const noexcept;
-  [[nodiscard]] virtual trace::KernelKind kernel(const AttentionInput& input) const noexcept {
-    return input.two_pass != nullptr ? trace::KernelKind::golden : trace::KernelKind::online;
-  }
+  [[nodiscard]] virtual trace::KernelKind kernel(const AttentionInput& input) const noexcept;
 };
 
 }  // namespace kvwitness::core

@@ -83,7 +83,7 @@ class TracedStore {
 
   /// Attends through `path` over an open window, after asking the store whether it is still valid (`stale`). `out`
   /// [count][q_heads * head_dim]; count is at most queries_max (asserts). One AttentionStep a query. Coded rows are
-  /// decoded one at a time.
+  /// decoded as they are read.
   Outcome<Done> attend(trace::ViewId view, const AttentionInput& input, const AttentionPath& path, std::span<float> out,
                        Source source = {});
 
@@ -260,8 +260,9 @@ class TracedStore {
   std::vector<std::byte> state_v_;
   RowCode k_code_;  ///< how coded K rows are decoded, whatever a window points to
   RowCode v_code_;
-  std::vector<float> row_room_;  ///< where attention decodes a row of each side
-  std::uint64_t changes_ = 0;    ///< accepted appends and edits
+  std::vector<float> row_room_;        ///< where attention decodes a row of each side
+  std::vector<std::byte> block_room_;  ///< scratch of blocked attention
+  std::uint64_t changes_ = 0;          ///< accepted appends and edits
 };
 
 }  // namespace kvwitness::core

@@ -47,7 +47,7 @@ class Decoder {
   [[nodiscard]] std::span<float> attended(std::size_t row, std::uint32_t count) noexcept;
   [[nodiscard]] AttentionInput input_for(LayerIndex layer, std::size_t row, std::uint32_t count,
                                          Position first) const noexcept;
-  [[nodiscard]] GoldenAttention extra_for(LayerIndex layer) const noexcept;
+  [[nodiscard]] GoldenAttention extra() const noexcept;
 
   DecoderConfig config_;
   Weights weights_;

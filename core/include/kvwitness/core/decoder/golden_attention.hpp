@@ -10,8 +10,6 @@ namespace kvwitness::core {
 
 /// What queries see or weigh besides the cached keys of their window. Never owns.
 struct GoldenAttention {
-  /// [q_heads] learned logits that join the maximum and the denominator and carry no value; empty: none.
-  std::span<const float> sink_logits;
   /// Positions below it are seen besides the window.
   std::uint32_t positional_sinks = 0;
   /// Rows that no cache holds: a drafted token's ancestors and itself, ascending, from the cache's end on. The window

@@ -1,0 +1,335 @@
+/// Templates behind BlockKernels. Included by one file for each instruction set, which is compiled with that set's
+/// flags: so everything here is a template on the set, or two files would define one symbol with different code. For
+/// the same reason nothing of std:: is called.
+///
+/// All sets have the same bits, since nothing that a bit depends on follows the width of a batch: a score is 16 partial
+/// sums by index mod 16, folded in halves (8, 4, 2, 1); softmax and weighted sums are one chain for each query row and
+/// element, in the order of keys. Multiplications and additions are never fused.
+#pragma once
+
+#include "kernels/block_kernels.hpp"
+#include "kernels/row_loads.hpp"
+#include "kernels/vector_math.hpp"
+
+#include <xsimd/xsimd.hpp>
+
+#include <cstring>
+#include <limits>
+
+namespace kvwitness::core {
+
+/// What fits the registers of an instruction set, and how its partial sums are folded.
+template <class Arch>
+struct Registers {
+  using Batch = xsimd::batch<float, Arch>;
+  static constexpr std::size_t kParts = kPartialSums / Batch::size;
+  /// Query rows whose partial sums over kTileKeys keys stay in registers.
+  static constexpr std::size_t kRows = 2;
+
+  /// out[key][row] of partial sums [part][row][key].
+  template <std::size_t rows>
+  static void fold(const Batch (&sums)[kParts][rows][kTileKeys], float (&out)[kTileKeys][rows]) noexcept {
+    for (std::size_t key = 0; key < kTileKeys; ++key) {
+      for (std::size_t row = 0; row < rows; ++row) {
+        float lanes[kPartialSums];
+        for (std::size_t part = 0; part < kParts; ++part)
+          sums[part][row][key].store_unaligned(lanes + part * Batch::size);
+        for (std::size_t half = kPartialSums / 2; half > 0; half /= 2)
+          for (std::size_t lane = 0; lane < half; ++lane) lanes[lane] += lanes[lane + half];
+        out[key][row] = lanes[0];
+      }
+    }
+  }
+};
+
+template <class Arch>
+struct BlockLoops {
+  using Batch = xsimd::batch<float, Arch>;
+  using Mask = xsimd::batch_bool<float, Arch>;
+  using Fit = Registers<Arch>;
+  static constexpr std::size_t kSize = Batch::size;
+  static constexpr float kNoScore = -std::numeric_limits<float>::infinity();
+
+  // ---- scores -------------------------------------------------------------------------------------------------------
+
+  /// Dot products of `rows` query rows with the tile's keys, whose head begins at `element`.
+  template <RowFormat format, std::size_t rows>
+  static void dots(const BlockShape& shape, const KeyTile& tile, std::size_t element, const float* q,
+                   float (&out)[kTileKeys][rows]) noexcept {
+    using Loads = RowLoads<Arch, format>;
+    // What is read again and again is kept out of memory that a store might be thought to change.
+    const std::size_t dim = shape.dim;
+    const std::size_t whole = dim / kPartialSums * kPartialSums;
+    const std::byte* k_row[kTileKeys];
+    const float* q_row[rows];
+    for (std::size_t key = 0; key < kTileKeys; ++key) k_row[key] = tile.rows[key];
+    for (std::size_t row = 0; row < rows; ++row) q_row[row] = q + row * shape.padded;
+    Batch sums[Fit::kParts][rows][kTileKeys];
+    for (std::size_t part = 0; part < Fit::kParts; ++part) {
+      Batch sum[rows][kTileKeys];
+      for (std::size_t row = 0; row < rows; ++row)
+        for (std::size_t key = 0; key < kTileKeys; ++key) sum[row][key] = Batch(0.0F);
+      const auto step = [&](std::size_t d, const Batch(&k)[kTileKeys]) {
+        for (std::size_t row = 0; row < rows; ++row) {
+          const Batch query = Batch::load_unaligned(q_row[row] + d);
+          for (std::size_t key = 0; key < kTileKeys; ++key) sum[row][key] = sum[row][key] + query * k[key];
+        }
+      };
+      for (std::size_t d = part * kSize; d < whole; d += kPartialSums) {
+        Batch k[kTileKeys];
+        for (std::size_t key = 0; key < kTileKeys; ++key) k[key] = Loads::stream(k_row[key], element + d);
+        step(d, k);
+      }
+      if (const std::size_t d = whole + part * kSize; d < dim) {
+        Batch k[kTileKeys];
+        for (std::size_t key = 0; key < kTileKeys; ++key) k[key] = Loads::load_some(k_row[key], element + d, dim - d);
+        step(d, k);
+      }
+      for (std::size_t row = 0; row < rows; ++row)
+        for (std::size_t key = 0; key < kTileKeys; ++key) sums[part][row][key] = sum[row][key];
+    }
+    Fit::fold(sums, out);
+  }
+
+  template <RowFormat format, std::size_t rows>
+  static void score_rows(const BlockShape& shape, const KeyTile& tile, std::size_t element, const float* q,
+                         std::size_t first) noexcept {
+    float out[kTileKeys][rows];
+    dots<format, rows>(shape, tile, element, q + first * shape.padded, out);
+    for (std::size_t key = 0; key < kTileKeys; ++key) std::memcpy(tile.scores[key] + first, out[key], sizeof(out[key]));
+  }
+
+  template <RowFormat format>
+  static void score_tile(const BlockShape& shape, const KeyTile& tile, const float* q) noexcept {
+    for (std::size_t head = 0; head < shape.kv_heads; ++head) {
+      const std::size_t element = head * shape.dim;
+      std::size_t row = head * shape.rows;
+      const std::size_t end = row + shape.rows;
+      for (; row + Fit::kRows <= end; row += Fit::kRows) score_rows<format, Fit::kRows>(shape, tile, element, q, row);
+      if constexpr (Fit::kRows > 2) {
+        if (end - row == 3) {
+          score_rows<format, 3>(shape, tile, element, q, row);
+          row += 3;
+        }
+        if (end - row == 2) {
+          score_rows<format, 2>(shape, tile, element, q, row);
+          row += 2;
+        }
+      }
+      if (row < end) score_rows<format, 1>(shape, tile, element, q, row);
+    }
+  }
+
+  static void score(const BlockShape& shape, RowFormat format, const KeyTile& tile, const float* q) noexcept {
+    switch (format) {
+      case RowFormat::f32: return score_tile<RowFormat::f32>(shape, tile, q);
+      case RowFormat::f16: return score_tile<RowFormat::f16>(shape, tile, q);
+      case RowFormat::bf16: return score_tile<RowFormat::bf16>(shape, tile, q);
+      case RowFormat::q8_0: return score_tile<RowFormat::q8_0>(shape, tile, q);
+    }
+  }
+
+  // ---- weights ------------------------------------------------------------------------------------------------------
+
+  template <bool capped>
+  static Batch scaled(const BlockShape& shape, const Batch& score) noexcept {
+    const Batch s = score * Batch(shape.scale);
+    if constexpr (!capped) return s;
+    return Batch(shape.softcap) * VectorMath<Arch>::tanh(s / Batch(shape.softcap));
+  }
+
+  /// Scales, caps and masks the scores of the query rows from `row` on, and gives their maxima. Masked ones are -inf,
+  /// and so weigh nothing and change no sum.
+  template <bool capped, bool masked>
+  static Batch scale_scores(const BlockShape& shape, const BlockScores& scores, const RunningRows& running,
+                            std::size_t row) noexcept {
+    const std::size_t stride = scores.stride;
+    float* at = scores.values + scores.from * stride + row;
+    Batch max = Batch::load_unaligned(running.max + row);
+    for (std::uint32_t key = scores.from; key < scores.to; ++key, at += stride) {
+      Batch s = scaled<capped>(shape, Batch::load_unaligned(at));
+      if constexpr (masked) {
+        const Batch index(static_cast<float>(key));
+        const Mask seen =
+            (Batch::load_unaligned(running.from + row) <= index) & (index < Batch::load_unaligned(running.to + row));
+        s = xsimd::select(seen, s, Batch(kNoScore));
+      }
+      s.store_unaligned(at);
+      max = xsimd::max(s, max);
+    }
+    return max;
+  }
+
+  /// exp(score - max). A score of -inf weighs nothing also where the maximum is -inf; equal scores weigh 1 also at
+  /// +inf.
+  template <bool infinite>
+  static Batch weight_of(const Batch& score, const Batch& max) noexcept {
+    const Batch weight = VectorMath<Arch>::exp(score - max);
+    if constexpr (!infinite) return weight;
+    return xsimd::select(score == Batch(kNoScore), Batch(0.0F), xsimd::select(score == max, Batch(1.0F), weight));
+  }
+
+  /// Makes weights of the scores of the query rows from `row` on, and gives their sum, added to `sum` in order.
+  template <bool infinite>
+  static Batch weigh(const BlockScores& scores, std::size_t row, const Batch& max, Batch sum) noexcept {
+    const std::size_t stride = scores.stride;
+    float* at = scores.values + scores.from * stride + row;
+    for (std::uint32_t key = scores.from; key < scores.to; ++key, at += stride) {
+      const Batch weight = weight_of<infinite>(Batch::load_unaligned(at), max);
+      weight.store_unaligned(at);
+      sum = sum + weight;
+    }
+    return sum;
+  }
+
+  template <bool capped, bool masked>
+  static void soften_rows(const BlockShape& shape, const BlockScores& scores, const RunningRows& running,
+                          std::size_t row) noexcept {
+    const Batch old_max = Batch::load_unaligned(running.max + row);
+    const Batch max = scale_scores<capped, masked>(shape, scores, running, row);
+    const Batch shrink = xsimd::select(max == old_max, Batch(1.0F), VectorMath<Arch>::exp(old_max - max));
+    const Batch sum = Batch::load_unaligned(running.weight + row) * shrink;
+    const bool infinite = xsimd::any(xsimd::abs(max) == Batch(-kNoScore));
+    (infinite ? weigh<true>(scores, row, max, sum) : weigh<false>(scores, row, max, sum))
+        .store_unaligned(running.weight + row);
+    max.store_unaligned(running.max + row);
+    shrink.store_unaligned(running.shrink + row);
+  }
+
+  template <bool capped>
+  static void soften_all(const BlockShape& shape, const BlockScores& scores, const RunningRows& running) noexcept {
+    for (std::size_t row = 0; row < shape.all_rows(); row += kSize) {
+      if (running.from == nullptr)
+        soften_rows<capped, false>(shape, scores, running, row);
+      else
+        soften_rows<capped, true>(shape, scores, running, row);
+    }
+  }
+
+  static void soften(const BlockShape& shape, const BlockScores& scores, const RunningRows& running) noexcept {
+    if (shape.softcap > 0)
+      soften_all<true>(shape, scores, running);
+    else
+      soften_all<false>(shape, scores, running);
+    for (std::size_t row = 0; row < shape.all_rows(); ++row) {
+      if (running.shrink[row] == 1.0F) continue;
+      const Batch shrink(running.shrink[row]);
+      float* const sums = running.sums + row * shape.padded;
+      for (std::size_t d = 0; d < shape.padded; d += kSize)
+        (Batch::load_unaligned(sums + d) * shrink).store_unaligned(sums + d);
+    }
+  }
+
+  // ---- weighted sums ------------------------------------------------------------------------------------------------
+
+  /// Adds the V rows of `keys` keys of the tile, from `first_key` on, to `rows` sums.
+  template <RowFormat format, std::size_t rows, std::size_t keys>
+  static void add_rows(const BlockShape& shape, const KeyTile& tile, std::size_t first_key, std::size_t element,
+                       float* sums, std::size_t first) noexcept {
+    using Loads = RowLoads<Arch, format>;
+    const std::size_t dim = shape.dim;
+    const std::byte* v_row[keys];
+    float* sum_row[rows];
+    Batch weights[rows][keys];
+    for (std::size_t key = 0; key < keys; ++key) v_row[key] = tile.rows[first_key + key];
+    for (std::size_t row = 0; row < rows; ++row) sum_row[row] = sums + (first + row) * shape.padded;
+    for (std::size_t row = 0; row < rows; ++row)
+      for (std::size_t key = 0; key < keys; ++key) weights[row][key] = Batch(tile.scores[first_key + key][first + row]);
+    const auto step = [&](std::size_t d, const Batch(&v)[keys]) {
+      for (std::size_t row = 0; row < rows; ++row) {
+        Batch sum = Batch::load_unaligned(sum_row[row] + d);
+        for (std::size_t key = 0; key < keys; ++key) sum = sum + weights[row][key] * v[key];
+        sum.store_unaligned(sum_row[row] + d);
+      }
+    };
+    const std::size_t whole = dim / kSize * kSize;
+    for (std::size_t d = 0; d < whole; d += kSize) {
+      Batch v[keys];
+      for (std::size_t key = 0; key < keys; ++key) v[key] = Loads::stream(v_row[key], element + d);
+      step(d, v);
+    }
+    if (whole == dim) return;
+    Batch v[keys];
+    for (std::size_t key = 0; key < keys; ++key) v[key] = Loads::load_some(v_row[key], element + whole, dim - whole);
+    step(whole, v);
+  }
+
+  static bool sees(const RunningRows& running, std::size_t row, std::uint32_t index) noexcept {
+    const auto at = static_cast<float>(index);
+    return running.from == nullptr || (running.from[row] <= at && at < running.to[row]);
+  }
+
+  static bool all_see(const RunningRows& running, std::size_t first, std::size_t rows, const KeyTile& tile) noexcept {
+    if (running.from == nullptr) return true;
+    for (std::size_t row = first; row < first + rows; ++row)
+      for (std::size_t key = 0; key < tile.count; ++key)
+        if (!sees(running, row, tile.index[key])) return false;
+    return true;
+  }
+
+  template <RowFormat format, std::size_t rows>
+  static void add_seen(const BlockShape& shape, const KeyTile& tile, std::size_t element, const RunningRows& running,
+                       std::size_t first) noexcept {
+    if (all_see(running, first, rows, tile)) {
+      switch (tile.count) {
+        case 1: return add_rows<format, rows, 1>(shape, tile, 0, element, running.sums, first);
+        case 2: return add_rows<format, rows, 2>(shape, tile, 0, element, running.sums, first);
+        case 3: return add_rows<format, rows, 3>(shape, tile, 0, element, running.sums, first);
+        default: return add_rows<format, rows, 4>(shape, tile, 0, element, running.sums, first);
+      }
+    }
+    for (std::size_t key = 0; key < tile.count; ++key)
+      for (std::size_t row = first; row < first + rows; ++row)
+        if (sees(running, row, tile.index[key])) add_rows<format, 1, 1>(shape, tile, key, element, running.sums, row);
+  }
+
+  template <RowFormat format>
+  static void add_tile(const BlockShape& shape, const KeyTile& tile, const RunningRows& running) noexcept {
+    for (std::size_t head = 0; head < shape.kv_heads; ++head) {
+      const std::size_t element = head * shape.dim;
+      std::size_t row = head * shape.rows;
+      const std::size_t end = row + shape.rows;
+      for (; row + Fit::kRows <= end; row += Fit::kRows)
+        add_seen<format, Fit::kRows>(shape, tile, element, running, row);
+      if constexpr (Fit::kRows > 2) {
+        if (end - row == 3) {
+          add_seen<format, 3>(shape, tile, element, running, row);
+          row += 3;
+        }
+        if (end - row == 2) {
+          add_seen<format, 2>(shape, tile, element, running, row);
+          row += 2;
+        }
+      }
+      if (row < end) add_seen<format, 1>(shape, tile, element, running, row);
+    }
+  }
+
+  static void add(const BlockShape& shape, RowFormat format, const KeyTile& tile, const RunningRows& running) noexcept {
+    switch (format) {
+      case RowFormat::f32: return add_tile<RowFormat::f32>(shape, tile, running);
+      case RowFormat::f16: return add_tile<RowFormat::f16>(shape, tile, running);
+      case RowFormat::bf16: return add_tile<RowFormat::bf16>(shape, tile, running);
+      case RowFormat::q8_0: return add_tile<RowFormat::q8_0>(shape, tile, running);
+    }
+  }
+
+  static void finish(const float* sums, float weight, std::size_t dim, float* out) noexcept {
+    const Batch divisor(weight);
+    const auto quotient = [&](std::size_t d) {
+      const Batch value = Batch::load_unaligned(sums + d) / divisor;
+      // Which NaN an operation gives differs by the order of its operands.
+      return xsimd::select(value == value, value, Batch(std::numeric_limits<float>::quiet_NaN()));
+    };
+    std::size_t d = 0;
+    for (; d + kSize <= dim; d += kSize) quotient(d).store_unaligned(out + d);
+    if (d == dim) return;
+    float rest[kSize];
+    quotient(d).store_unaligned(rest);
+    std::memcpy(out + d, rest, (dim - d) * sizeof(float));
+  }
+
+  static constexpr BlockKernels kernels() noexcept { return {&score, &soften, &add, &finish}; }
+};
+
+}  // namespace kvwitness::core

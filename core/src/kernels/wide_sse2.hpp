@@ -1,0 +1,58 @@
+/// Folds and narrow loads in SSE2 instructions.
+#pragma once
+
+#include "kernels/block_loops.hpp"
+
+#include <emmintrin.h>
+
+namespace kvwitness::core {
+
+template <>
+struct Narrow<xsimd::sse2> {
+  using Batch = xsimd::batch<float, xsimd::sse2>;
+  using Loads = NarrowLoads<xsimd::sse2>;
+
+  static Loads::Bits halves(const std::byte* at) noexcept {
+    const __m128i narrow = _mm_loadl_epi64(reinterpret_cast<const __m128i*>(at));
+    return Loads::Bits(_mm_unpacklo_epi16(narrow, _mm_setzero_si128()));
+  }
+  static Batch f16(const std::byte* at) noexcept { return Loads::from_f16(halves(at)); }
+  static Batch bf16(const std::byte* at) noexcept { return Loads::from_bf16(halves(at)); }
+  static Batch int8(const std::byte* at) noexcept {
+    std::int32_t bits = 0;
+    std::memcpy(&bits, at, sizeof(bits));
+    const __m128i narrow = _mm_cvtsi32_si128(bits);
+    // Into the upper byte of each 32 bits, then down with the sign.
+    const __m128i high = _mm_unpacklo_epi16(_mm_setzero_si128(), _mm_unpacklo_epi8(_mm_setzero_si128(), narrow));
+    return Batch(_mm_cvtepi32_ps(_mm_srai_epi32(high, 24)));
+  }
+  static Batch f16_everywhere(const std::byte* at) noexcept { return Loads::f16_everywhere(at); }
+};
+
+template <>
+struct Registers<xsimd::sse2> {
+  using Batch = xsimd::batch<float, xsimd::sse2>;
+  static constexpr std::size_t kParts = 4;
+  static constexpr std::size_t kRows = 2;
+
+  template <std::size_t rows>
+  static void fold(const Batch (&sums)[kParts][rows][kTileKeys], float (&out)[kTileKeys][rows]) noexcept {
+    for (std::size_t row = 0; row < rows; ++row) {
+      const auto quarter = [&](std::size_t key) -> __m128 {
+        return (sums[0][row][key] + sums[2][row][key]) + (sums[1][row][key] + sums[3][row][key]);
+      };
+      const auto pair = [&](std::size_t key) {
+        const __m128 a = quarter(key);
+        const __m128 b = quarter(key + 1);
+        return _mm_add_ps(_mm_shuffle_ps(a, b, 0x44), _mm_shuffle_ps(a, b, 0xee));
+      };
+      const __m128 low = pair(0);
+      const __m128 high = pair(2);
+      float keys[kTileKeys];
+      _mm_storeu_ps(keys, _mm_add_ps(_mm_shuffle_ps(low, high, 0x88), _mm_shuffle_ps(low, high, 0xdd)));
+      for (std::size_t key = 0; key < kTileKeys; ++key) out[key][row] = keys[key];
+    }
+  }
+};
+
+}  // namespace kvwitness::core
