@@ -20,7 +20,7 @@
 #include <string>
 #include <vector>
 
-#ifdef KVWITNESS_BLAS
+#if KVWITNESS_HAS_BLAS
 extern "C" void sgemm_(const char* trans_a, const char* trans_b, const int* m, const int* n, const int* k,
                        const float* alpha, const float* a, const int* lda, const float* b, const int* ldb,
                        const float* beta, float* c, const int* ldc);
@@ -304,7 +304,7 @@ void chunk(benchmark::State& state, const Case& of, std::uint32_t queries) {
 
 /// Scores of a kv head's group by one product of matrices, their softmax, and the weighted sums by another one.
 void blas(benchmark::State& state, const Case& of) {
-#ifdef KVWITNESS_BLAS
+#if KVWITNESS_HAS_BLAS
   Caches caches(of, Layout::contiguous);
   Query query(of);
   const int keys = static_cast<int>(of.keys);
@@ -359,7 +359,7 @@ void add(const std::string& label, F&& f) {
 }
 
 void add_reading(const Case& of, double goal) {
-  add("attention over reading: " + of.text(), [=](benchmark::State& state) { against_reading(state, of, goal); });
+  add("core/attention over reading: " + of.text(), [=](benchmark::State& state) { against_reading(state, of, goal); });
 }
 
 /// Lengths at which a cache of f32 rows fills half of L2, and a quarter of L3.
@@ -379,15 +379,15 @@ void add_rows_of(const Shape& shape) {
   for (const trace::DType type : {trace::DType::bf16, trace::DType::q8_0}) add_reading({shape, 4096, type}, 0);
   for (const std::uint32_t keys : {512U, 4096U}) {
     const Case of{shape, keys};
-    add("wrapped over contiguous: " + of.text(),
+    add("core/wrapped over contiguous: " + of.text(),
         [=](benchmark::State& state) { against_contiguous(state, of, Layout::wrapped, 1.05); });
-    add("paged (16) over contiguous: " + of.text(),
+    add("core/paged (16) over contiguous: " + of.text(),
         [=](benchmark::State& state) { against_contiguous(state, of, Layout::paged, 1.15); });
   }
   const Case of{shape, 1024};
-  add("key by key over blocked: " + of.text(), [=](benchmark::State& state) { reference(state, of); });
-  add("chunk of 32 over 32 queries alone: " + of.text(), [=](benchmark::State& state) { chunk(state, of, 32); });
-  add("two passes of BLAS over blocked: " + of.text(), [=](benchmark::State& state) { blas(state, of); });
+  add("core/key by key over blocked: " + of.text(), [=](benchmark::State& state) { reference(state, of); });
+  add("core/chunk of 32 over 32 queries alone: " + of.text(), [=](benchmark::State& state) { chunk(state, of, 32); });
+  add("core/two passes of BLAS over blocked: " + of.text(), [=](benchmark::State& state) { blas(state, of); });
 }
 
 const bool kRegistered = [] {

@@ -178,7 +178,7 @@ inline ExpectedHead expected_head(const AttentionProblem& p, std::uint32_t query
   ExpectedHead r{std::vector<double>(dim), std::vector<double>(dim)};
   if (keys.empty()) return r;
   const auto count = static_cast<double>(keys.size());
-  const double blocks = std::ceil(count / 64) + 3;
+  const double blocks = std::ceil(count / keys_of_block(p.row())) + 3;  // cut at both ends, and at the sinks
   const double roundings = (count + 2 * blocks + 2) * kUnit;
   double sum = 0;
   double sum_error = 0;

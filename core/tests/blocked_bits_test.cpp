@@ -98,8 +98,9 @@ BOOST_AUTO_TEST_SUITE(blocked_bits)
 
 BOOST_AUTO_TEST_CASE(a_ring_at_every_wrap_point_and_pages_are_as_one_run) {
   constexpr std::uint32_t kWindow = 37;
+  // Wraps of the ring inside a block, and the end of one inside the window.
   for (const RowCode& code : kCodes) {
-    for (Position end = kWindow; end < 3 * kWindow; ++end) {
+    for (Position end = 256; end < 256 + 2 * kWindow; ++end) {
       AttentionProblem problem({6, 2, 32}, end, 1, trace::RandomShape::one_hot_key, code, code);
       problem.input.window = {kWindow, true};
       const Position low = end - kWindow;
@@ -120,22 +121,22 @@ BOOST_AUTO_TEST_CASE(a_query_of_a_chunk_is_as_that_query_alone) {
   struct Sight {
     std::uint32_t window, sinks;
   };
-  for (const Sight sight : {Sight{0, 0}, {1, 0}, {5, 0}, {70, 0}, {9, 3}, {30, 64}, {20, 66}}) {
-    for (const std::uint32_t count : {2U, 8U, 9U, 30U, 140U}) {
+  for (const Sight sight : {Sight{0, 0}, {1, 0}, {5, 0}, {258, 0}, {9, 3}, {30, 256}, {9, 260}}) {
+    for (const std::uint32_t count : {2U, 8U, 9U, 30U}) {
       for (const RowCode& code : {RowCode{DType::f32}, RowCode{DType::q8_0}}) {
-        AttentionProblem problem({3, 1, 32}, 140, count, trace::RandomShape::large_scores, code, code);
+        AttentionProblem problem({3, 1, 32}, 270, count, trace::RandomShape::large_scores, code, code);
         problem.input.window = {sight.window, sight.window != 0};
         problem.input.sinks = sight.sinks;
         for (const InstructionSet set : instruction_sets()) {
-          const Attended chunk = attend_by_blocks(problem, {problem.run(0, 140)}, set);
+          const Attended chunk = attend_by_blocks(problem, {problem.run(0, 270)}, set);
           bool is_same = true;
           for (std::uint32_t i = 0; i < count; ++i) {
-            AttentionProblem alone({3, 1, 32}, 140, 1, trace::RandomShape::large_scores, code, code);
+            AttentionProblem alone({3, 1, 32}, 270, 1, trace::RandomShape::large_scores, code, code);
             alone.input = problem.input;
             alone.input.count = 1;
             alone.input.first_query = problem.input.first_query + i;
             alone.input.q = std::span(problem.q).subspan(i * problem.out_row(), problem.out_row());
-            const Attended one = attend_by_blocks(alone, {alone.run(0, 140)}, set);
+            const Attended one = attend_by_blocks(alone, {alone.run(0, 270)}, set);
             is_same &= std::memcmp(one.out.data(), chunk.out.data() + i * problem.out_row(),
                                    problem.out_row() * sizeof(float)) == 0;
           }
@@ -147,18 +148,18 @@ BOOST_AUTO_TEST_CASE(a_query_of_a_chunk_is_as_that_query_alone) {
 }
 
 BOOST_AUTO_TEST_CASE(what_is_told_of_visits_is_what_the_reference_tells) {
-  for (const std::uint32_t window : {0U, 1U, 9U, 64U}) {
-    for (const std::uint32_t sinks : {0U, 3U, 70U}) {
-      AttentionProblem problem({1, 1, 4}, 100, 40);
+  for (const std::uint32_t window : {0U, 1U, 9U, 256U}) {
+    for (const std::uint32_t sinks : {0U, 3U, 261U}) {
+      AttentionProblem problem({1, 1, 4}, 300, 60);
       problem.input.window = {window, window != 0};
       problem.input.sinks = sinks;
       // A row that is missing, and one that comes twice.
-      const std::vector<Run> runs{problem.run(0, 60), problem.run(61, 80), problem.run(79, 100)};
-      std::vector<float> out(40 * problem.out_row());
-      std::vector<Visited> expected(40);
+      const std::vector<Run> runs{problem.run(0, 250), problem.run(251, 280), problem.run(279, 300)};
+      std::vector<float> out(60 * problem.out_row());
+      std::vector<Visited> expected(60);
       attend_online(problem.input, runs, out, expected);
       const Attended result = attend_by_blocks(problem, runs, widest_instruction_set());
-      for (std::size_t i = 0; i < 40; ++i) {
+      for (std::size_t i = 0; i < 60; ++i) {
         BOOST_TEST(result.visited[i].first_key == expected[i].first_key);
         BOOST_TEST(result.visited[i].last_key == expected[i].last_key);
         BOOST_TEST(result.visited[i].visited == expected[i].visited);
@@ -171,17 +172,17 @@ BOOST_AUTO_TEST_CASE(what_is_told_of_visits_is_what_the_reference_tells) {
 }
 
 BOOST_AUTO_TEST_CASE(rows_that_no_query_sees_may_hold_anything) {
-  for (const std::uint32_t sinks : {0U, 3U, 66U}) {
-    AttentionProblem problem({4, 2, 20}, 150, 4);
+  for (const std::uint32_t sinks : {0U, 3U, 258U}) {
+    AttentionProblem problem({4, 2, 20}, 300, 4);
     problem.input.window = {10, true};
     problem.input.sinks = sinks;
-    const Attended clean = attend_by_blocks(problem, {problem.run(0, 150)}, InstructionSet::baseline);
-    for (Position p = sinks; p < 137; ++p)
+    const Attended clean = attend_by_blocks(problem, {problem.run(0, 300)}, InstructionSet::baseline);
+    for (Position p = sinks; p < 287; ++p)
       for (std::size_t i = 0; i < problem.row(); ++i)
         problem.k[p * problem.row() + i] = problem.v[p * problem.row() + i] = std::numeric_limits<float>::quiet_NaN();
     problem.encode();
     for (const InstructionSet set : instruction_sets())
-      BOOST_TEST(same_bits(attend_by_blocks(problem, {problem.run(0, 150)}, set).out, clean.out));
+      BOOST_TEST(same_bits(attend_by_blocks(problem, {problem.run(0, 300)}, set).out, clean.out));
   }
 }
 
@@ -190,7 +191,7 @@ BOOST_AUTO_TEST_CASE(nothing_is_read_but_the_rows_that_are_seen) {
   for (const RowCode& code : kCodes) {
     for (const std::uint32_t dim : {8U, 24U, 32U, 80U, 128U}) {
       if (row_bytes(code, 4 * dim) == 0) continue;
-      for (const std::uint32_t keys : {1U, 3U, 6U, 66U}) {
+      for (const std::uint32_t keys : {1U, 3U, 6U, 130U}) {
         const AttentionProblem problem({8, 4, dim}, keys, 1, trace::RandomShape::uniform, code, code);
         const Fenced k(problem.k_bytes);
         const Fenced v(problem.v_bytes);

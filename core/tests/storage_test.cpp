@@ -22,6 +22,12 @@ BOOST_AUTO_TEST_CASE(it_is_aligned_cleared_and_as_large_as_asked) {
     std::ranges::fill(storage.bytes(), std::byte{0xff});  // the next one may get the same memory
   }
   BOOST_TEST(Storage(7, 12).size_bytes() == 84U);
+  for (const std::uint64_t bytes : {(std::uint64_t{2} << 20) - 1, std::uint64_t{2} << 20, std::uint64_t{5} << 20}) {
+    const Storage large(bytes, 1);
+    const std::uintptr_t alignment = bytes < (std::uint64_t{2} << 20) ? 64 : std::uintptr_t{2} << 20;
+    BOOST_TEST(reinterpret_cast<std::uintptr_t>(large.bytes().data()) % alignment == 0U);
+    BOOST_TEST(std::ranges::all_of(large.bytes(), [](std::byte b) { return b == std::byte{0}; }));
+  }
 }
 
 BOOST_AUTO_TEST_CASE(ids_count_up_from_the_restart) {

@@ -14,6 +14,10 @@ inline constexpr std::size_t kPartialSums = 16;
 /// Keys that are read side by side: as many streams of memory.
 inline constexpr std::size_t kTileKeys = 4;
 
+/// How far ahead of its use each stream is asked for, in bytes: the best of 512 to 8192, measured.
+inline constexpr std::size_t kAheadBytes = 2048;
+inline constexpr std::size_t kLineBytes = 64;
+
 /// Query rows are sorted by kv head: `rows` of them, queries times heads of a group, share one.
 struct BlockShape {
   std::size_t kv_heads = 1;
@@ -26,13 +30,17 @@ struct BlockShape {
   [[nodiscard]] std::size_t all_rows() const noexcept { return kv_heads * rows; }
 };
 
-/// K or V rows of up to kTileKeys keys, and where each key's scores or weights lie. Scores are of kTileKeys keys, of
-/// which some may be the same.
-struct KeyTile {
-  const std::byte* rows[kTileKeys] = {};
-  float* scores[kTileKeys] = {};     ///< [all_rows] each
-  std::uint32_t index[kTileKeys]{};  ///< of the key in its block
-  std::uint32_t count = 0;           ///< keys; of `add` only
+/// Keys of a block, and how they are walked: tile i, of `tiles` from `first` on, has the keys i, i + apart, ... of
+/// those in [from, to), kTileKeys at most. So each tile reads from as many streams of memory, each of them in order.
+struct KeyWalk {
+  const std::byte* const* rows = nullptr;  ///< [key] K or V rows
+  float* scores = nullptr;                 ///< [key][stride]: scores or weights, by query row
+  std::size_t stride = 0;
+  std::uint32_t from = 0;
+  std::uint32_t to = 0;
+  std::uint32_t first = 0;
+  std::uint32_t tiles = 0;
+  std::uint32_t apart = 1;
 };
 
 /// Softmax over the blocks so far, by query row; [all_rows] each, padded to kPartialSums.
@@ -55,12 +63,13 @@ struct BlockScores {
 };
 
 struct BlockKernels {
-  /// Unscaled scores of a tile for all query rows; q [all_rows][padded], padded with zeros.
-  void (*score)(const BlockShape& shape, RowFormat format, const KeyTile& tile, const float* q) noexcept = nullptr;
+  /// Unscaled scores of the keys for all query rows; q [all_rows][padded], padded with zeros. The first key of each
+  /// tile is there.
+  void (*score)(const BlockShape& shape, RowFormat format, const KeyWalk& walk, const float* q) noexcept = nullptr;
   /// Makes weights of a block's scores, and takes the new maxima into what is summed so far.
   void (*soften)(const BlockShape& shape, const BlockScores& scores, const RunningRows& running) noexcept = nullptr;
-  /// Adds the V rows of the tile's keys, in the order of the tile, to the sums of the query rows that see them.
-  void (*add)(const BlockShape& shape, RowFormat format, const KeyTile& tile,
+  /// Adds the keys' V rows, tile by tile in order, to the sums of the query rows that see them.
+  void (*add)(const BlockShape& shape, RowFormat format, const KeyWalk& walk,
               const RunningRows& running) noexcept = nullptr;
   /// out[0..dim) = sums / weight; every NaN the same one.
   void (*finish)(const float* sums, float weight, std::size_t dim, float* out) noexcept = nullptr;

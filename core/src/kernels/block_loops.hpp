@@ -26,9 +26,9 @@ struct Registers {
   /// Query rows whose partial sums over kTileKeys keys stay in registers.
   static constexpr std::size_t kRows = 2;
 
-  /// out[key][row] of partial sums [part][row][key].
+  /// Totals of partial sums [part][row][key], the rows' side by side at to[key].
   template <std::size_t rows>
-  static void fold(const Batch (&sums)[kParts][rows][kTileKeys], float (&out)[kTileKeys][rows]) noexcept {
+  static void fold(const Batch (&sums)[kParts][rows][kTileKeys], float* const (&to)[kTileKeys]) noexcept {
     for (std::size_t key = 0; key < kTileKeys; ++key) {
       for (std::size_t row = 0; row < rows; ++row) {
         float lanes[kPartialSums];
@@ -36,7 +36,7 @@ struct Registers {
           sums[part][row][key].store_unaligned(lanes + part * Batch::size);
         for (std::size_t half = kPartialSums / 2; half > 0; half /= 2)
           for (std::size_t lane = 0; lane < half; ++lane) lanes[lane] += lanes[lane + half];
-        out[key][row] = lanes[0];
+        to[key][row] = lanes[0];
       }
     }
   }
@@ -50,12 +50,27 @@ struct BlockLoops {
   static constexpr std::size_t kSize = Batch::size;
   static constexpr float kNoScore = -std::numeric_limits<float>::infinity();
 
+  /// Keys of one tile.
+  struct Tile {
+    const std::byte* rows[kTileKeys];
+    float* scores[kTileKeys];
+    std::uint32_t index[kTileKeys];
+    std::size_t count = 0;
+
+    void put(const KeyWalk& walk, std::uint32_t key) noexcept {
+      rows[count] = walk.rows[key];
+      scores[count] = walk.scores + key * walk.stride;
+      index[count] = key;
+      ++count;
+    }
+  };
+
   // ---- scores -------------------------------------------------------------------------------------------------------
 
-  /// Dot products of `rows` query rows with the tile's keys, whose head begins at `element`.
+  /// Dot products of `rows` query rows from `first` on with the tile's keys, whose head begins at `element`.
   template <RowFormat format, std::size_t rows>
-  static void dots(const BlockShape& shape, const KeyTile& tile, std::size_t element, const float* q,
-                   float (&out)[kTileKeys][rows]) noexcept {
+  static void score_rows(const BlockShape& shape, const Tile& tile, std::size_t element, const float* q,
+                         std::size_t first) noexcept {
     using Loads = RowLoads<Arch, format>;
     // What is read again and again is kept out of memory that a store might be thought to change.
     const std::size_t dim = shape.dim;
@@ -63,7 +78,7 @@ struct BlockLoops {
     const std::byte* k_row[kTileKeys];
     const float* q_row[rows];
     for (std::size_t key = 0; key < kTileKeys; ++key) k_row[key] = tile.rows[key];
-    for (std::size_t row = 0; row < rows; ++row) q_row[row] = q + row * shape.padded;
+    for (std::size_t row = 0; row < rows; ++row) q_row[row] = q + (first + row) * shape.padded;
     Batch sums[Fit::kParts][rows][kTileKeys];
     for (std::size_t part = 0; part < Fit::kParts; ++part) {
       Batch sum[rows][kTileKeys];
@@ -88,44 +103,44 @@ struct BlockLoops {
       for (std::size_t row = 0; row < rows; ++row)
         for (std::size_t key = 0; key < kTileKeys; ++key) sums[part][row][key] = sum[row][key];
     }
-    Fit::fold(sums, out);
-  }
-
-  template <RowFormat format, std::size_t rows>
-  static void score_rows(const BlockShape& shape, const KeyTile& tile, std::size_t element, const float* q,
-                         std::size_t first) noexcept {
-    float out[kTileKeys][rows];
-    dots<format, rows>(shape, tile, element, q + first * shape.padded, out);
-    for (std::size_t key = 0; key < kTileKeys; ++key) std::memcpy(tile.scores[key] + first, out[key], sizeof(out[key]));
+    float* to[kTileKeys];
+    for (std::size_t key = 0; key < kTileKeys; ++key) to[key] = tile.scores[key] + first;
+    Fit::fold(sums, to);
   }
 
   template <RowFormat format>
-  static void score_tile(const BlockShape& shape, const KeyTile& tile, const float* q) noexcept {
+  static void score_tile(const BlockShape& shape, const Tile& tile, const float* q) noexcept {
     for (std::size_t head = 0; head < shape.kv_heads; ++head) {
       const std::size_t element = head * shape.dim;
       std::size_t row = head * shape.rows;
       const std::size_t end = row + shape.rows;
       for (; row + Fit::kRows <= end; row += Fit::kRows) score_rows<format, Fit::kRows>(shape, tile, element, q, row);
-      if constexpr (Fit::kRows > 2) {
-        if (end - row == 3) {
-          score_rows<format, 3>(shape, tile, element, q, row);
-          row += 3;
-        }
-        if (end - row == 2) {
-          score_rows<format, 2>(shape, tile, element, q, row);
-          row += 2;
-        }
+      switch (end - row) {
+        case 3: score_rows<format, 3>(shape, tile, element, q, row); break;
+        case 2: score_rows<format, 2>(shape, tile, element, q, row); break;
+        case 1: score_rows<format, 1>(shape, tile, element, q, row); break;
+        default: break;
       }
-      if (row < end) score_rows<format, 1>(shape, tile, element, q, row);
     }
   }
 
-  static void score(const BlockShape& shape, RowFormat format, const KeyTile& tile, const float* q) noexcept {
+  template <RowFormat format>
+  static void score_walk(const BlockShape& shape, const KeyWalk& walk, const float* q) noexcept {
+    for (std::uint32_t i = walk.first; i < walk.first + walk.tiles; ++i) {
+      Tile tile;
+      // Missing keys repeat the first one, whose scores are then written twice, the same ones.
+      for (std::uint32_t slot = 0; slot < kTileKeys; ++slot)
+        tile.put(walk, i + slot * walk.apart < walk.to ? i + slot * walk.apart : i);
+      score_tile<format>(shape, tile, q);
+    }
+  }
+
+  static void score(const BlockShape& shape, RowFormat format, const KeyWalk& walk, const float* q) noexcept {
     switch (format) {
-      case RowFormat::f32: return score_tile<RowFormat::f32>(shape, tile, q);
-      case RowFormat::f16: return score_tile<RowFormat::f16>(shape, tile, q);
-      case RowFormat::bf16: return score_tile<RowFormat::bf16>(shape, tile, q);
-      case RowFormat::q8_0: return score_tile<RowFormat::q8_0>(shape, tile, q);
+      case RowFormat::f32: return score_walk<RowFormat::f32>(shape, walk, q);
+      case RowFormat::f16: return score_walk<RowFormat::f16>(shape, walk, q);
+      case RowFormat::bf16: return score_walk<RowFormat::bf16>(shape, walk, q);
+      case RowFormat::q8_0: return score_walk<RowFormat::q8_0>(shape, walk, q);
     }
   }
 
@@ -224,7 +239,7 @@ struct BlockLoops {
 
   /// Adds the V rows of `keys` keys of the tile, from `first_key` on, to `rows` sums.
   template <RowFormat format, std::size_t rows, std::size_t keys>
-  static void add_rows(const BlockShape& shape, const KeyTile& tile, std::size_t first_key, std::size_t element,
+  static void add_rows(const BlockShape& shape, const Tile& tile, std::size_t first_key, std::size_t element,
                        float* sums, std::size_t first) noexcept {
     using Loads = RowLoads<Arch, format>;
     const std::size_t dim = shape.dim;
@@ -259,7 +274,7 @@ struct BlockLoops {
     return running.from == nullptr || (running.from[row] <= at && at < running.to[row]);
   }
 
-  static bool all_see(const RunningRows& running, std::size_t first, std::size_t rows, const KeyTile& tile) noexcept {
+  static bool all_see(const RunningRows& running, std::size_t first, std::size_t rows, const Tile& tile) noexcept {
     if (running.from == nullptr) return true;
     for (std::size_t row = first; row < first + rows; ++row)
       for (std::size_t key = 0; key < tile.count; ++key)
@@ -268,7 +283,7 @@ struct BlockLoops {
   }
 
   template <RowFormat format, std::size_t rows>
-  static void add_seen(const BlockShape& shape, const KeyTile& tile, std::size_t element, const RunningRows& running,
+  static void add_seen(const BlockShape& shape, const Tile& tile, std::size_t element, const RunningRows& running,
                        std::size_t first) noexcept {
     if (all_see(running, first, rows, tile)) {
       switch (tile.count) {
@@ -284,33 +299,40 @@ struct BlockLoops {
   }
 
   template <RowFormat format>
-  static void add_tile(const BlockShape& shape, const KeyTile& tile, const RunningRows& running) noexcept {
+  static void add_tile(const BlockShape& shape, const Tile& tile, const RunningRows& running) noexcept {
     for (std::size_t head = 0; head < shape.kv_heads; ++head) {
       const std::size_t element = head * shape.dim;
       std::size_t row = head * shape.rows;
       const std::size_t end = row + shape.rows;
       for (; row + Fit::kRows <= end; row += Fit::kRows)
         add_seen<format, Fit::kRows>(shape, tile, element, running, row);
-      if constexpr (Fit::kRows > 2) {
-        if (end - row == 3) {
-          add_seen<format, 3>(shape, tile, element, running, row);
-          row += 3;
-        }
-        if (end - row == 2) {
-          add_seen<format, 2>(shape, tile, element, running, row);
-          row += 2;
-        }
+      switch (end - row) {
+        case 3: add_seen<format, 3>(shape, tile, element, running, row); break;
+        case 2: add_seen<format, 2>(shape, tile, element, running, row); break;
+        case 1: add_seen<format, 1>(shape, tile, element, running, row); break;
+        default: break;
       }
-      if (row < end) add_seen<format, 1>(shape, tile, element, running, row);
     }
   }
 
-  static void add(const BlockShape& shape, RowFormat format, const KeyTile& tile, const RunningRows& running) noexcept {
+  template <RowFormat format>
+  static void add_walk(const BlockShape& shape, const KeyWalk& walk, const RunningRows& running) noexcept {
+    for (std::uint32_t i = walk.first; i < walk.first + walk.tiles; ++i) {
+      Tile tile;
+      for (std::uint32_t slot = 0; slot < kTileKeys; ++slot) {
+        const std::uint32_t key = i + slot * walk.apart;
+        if (walk.from <= key && key < walk.to) tile.put(walk, key);
+      }
+      if (tile.count != 0) add_tile<format>(shape, tile, running);
+    }
+  }
+
+  static void add(const BlockShape& shape, RowFormat format, const KeyWalk& walk, const RunningRows& running) noexcept {
     switch (format) {
-      case RowFormat::f32: return add_tile<RowFormat::f32>(shape, tile, running);
-      case RowFormat::f16: return add_tile<RowFormat::f16>(shape, tile, running);
-      case RowFormat::bf16: return add_tile<RowFormat::bf16>(shape, tile, running);
-      case RowFormat::q8_0: return add_tile<RowFormat::q8_0>(shape, tile, running);
+      case RowFormat::f32: return add_walk<RowFormat::f32>(shape, walk, running);
+      case RowFormat::f16: return add_walk<RowFormat::f16>(shape, walk, running);
+      case RowFormat::bf16: return add_walk<RowFormat::bf16>(shape, walk, running);
+      case RowFormat::q8_0: return add_walk<RowFormat::q8_0>(shape, walk, running);
     }
   }
 

@@ -37,8 +37,8 @@ std::size_t block_room_bytes(std::uint32_t q_heads, std::uint32_t kv_heads, std:
 
 std::uint32_t keys_of_block(std::size_t kv_elements) noexcept {
   // Short rows take more keys, so that what each block costs besides reading them counts as little.
-  constexpr std::size_t kShortRow = 256;
-  return kv_elements < kShortRow ? kBlockKeysMax : 64;
+  constexpr std::size_t kShortRow = 512;
+  return kv_elements < kShortRow ? kBlockKeysMax : kBlockKeysMax / 2;
 }
 
 }  // namespace kvwitness::core

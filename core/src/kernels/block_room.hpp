@@ -11,7 +11,7 @@ namespace kvwitness::core {
 
 /// Queries that are computed together: their sums and a block of rows still share the second-level cache.
 inline constexpr std::uint32_t kQueriesAtOnce = 8;
-inline constexpr std::uint32_t kBlockKeysMax = 128;
+inline constexpr std::uint32_t kBlockKeysMax = 256;
 
 /// Sizes in f32 values, each a multiple of kPartialSums.
 struct BlockRoom {

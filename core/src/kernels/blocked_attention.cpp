@@ -22,12 +22,6 @@ BlockKernels kernels_of(InstructionSet set) noexcept {
   return baseline_block_kernels();
 }
 
-/// A K or V row, where it lies.
-struct StoredRow {
-  const std::byte* at = nullptr;
-  const RowCode* code = nullptr;
-};
-
 /// A format that kernels read, or none: rows that are decoded first.
 struct ReadAs {
   RowFormat format = RowFormat::f32;
@@ -47,10 +41,26 @@ ReadAs read_as(const RowCode* code, std::size_t dim) noexcept {
   }
 }
 
-/// Rows of the keys of one block, by position modulo the block; those in [from, to) are there.
+/// K or V rows of a block's keys, by position modulo the block.
+struct PlaneRows {
+  std::array<const std::byte*, kBlockKeysMax> at;
+  std::array<const RowCode*, kBlockKeysMax> code;
+
+  void put(std::uint32_t index, std::uint32_t count, const std::byte* row, std::size_t stride, const RowCode* as) {
+    for (std::uint32_t i = 0; i < count; ++i) at[index + i] = row + i * stride;
+    std::fill_n(code.begin() + index, count, as);
+  }
+  /// The end of the rows from `from` on that are read alike.
+  [[nodiscard]] std::uint32_t alike(std::uint32_t from, std::uint32_t to, std::size_t dim) const noexcept {
+    std::uint32_t end = from + 1;
+    while (end < to && (code[end] == code[end - 1] || read_as(code[end], dim) == read_as(code[from], dim))) ++end;
+    return end;
+  }
+};
+
+/// The keys of one block; those at [from, to) are there.
 struct BlockRows {
-  std::array<StoredRow, kBlockKeysMax> k;
-  std::array<StoredRow, kBlockKeysMax> v;
+  PlaneRows k, v;
   Position base = 0;  ///< position of index 0
   std::uint32_t from = 0;
   std::uint32_t to = 0;
@@ -90,9 +100,8 @@ class BlockedQueries {
     Sight sight = sight_of(input_, input_.first_query + first_);
     sight.query = last;
     for (const Run& run : runs)
-      for (const Overlap rows : seen_rows(run, sight))
-        for (std::uint32_t i = rows.from; i < rows.to; ++i) take_row(run, i);
-    finish_block();
+      for (const Overlap rows : seen_rows(run, sight)) take_rows(run, rows);
+    finish_block({});
   }
 
   /// `out`: the first query's row, the others behind it. Without a visible key a row is zero.
@@ -133,32 +142,59 @@ class BlockedQueries {
     }
   }
 
-  // ---- blocks
-  // ---------------------------------------------------------------------------------------------------------
+  // ---- blocks -------------------------------------------------------------------------------------------------------
 
-  void take_row(const Run& run, std::uint32_t i) noexcept {
-    const Position position = run.first + i;
-    const std::uint32_t index = position % block_keys_;
-    const bool is_sink = position < input_.sinks;
-    const bool follows = position - index == block_.base && index == block_.to && is_sink == block_.is_sinks;
-    if (block_.empty() || !follows) {
-      finish_block();
-      block_.base = position - index;
-      block_.from = index;
-      block_.is_sinks = is_sink;
+  void take_rows(const Run& run, Overlap rows) noexcept {
+    while (rows.from < rows.to) {
+      const Position position = run.first + rows.from;
+      const std::uint32_t index = position % block_keys_;
+      const bool is_sink = position < input_.sinks;
+      const bool follows = position - index == block_.base && index == block_.to && is_sink == block_.is_sinks;
+      if (block_.empty() || !follows) {
+        finish_block({run, rows});
+        block_.base = position - index;
+        block_.from = index;
+        block_.is_sinks = is_sink;
+      }
+      // Sinks and window are overlaps of their own, so that no stretch has both.
+      const std::uint32_t count = std::min(rows.to - rows.from, block_keys_ - index);
+      block_.k.put(index, count, run.k_row(rows.from), run.k_stride_bytes, run.k_code);
+      block_.v.put(index, count, run.v_row(rows.from), run.v_stride_bytes, run.v_code);
+      block_.to = index + count;
+      rows.from += count;
     }
-    block_.k[index] = {run.k_row(i), run.k_code};
-    block_.v[index] = {run.v_row(i), run.v_code};
-    block_.to = index + 1;
   }
 
-  void finish_block() noexcept {
+  /// Rows of a run that the next block begins with; none where there is no next block.
+  struct NextRows {
+    Run run{};
+    Overlap rows{};
+  };
+
+  void finish_block(const NextRows& next) noexcept {
     if (block_.empty()) return;
     bound_rows();
     score();
+    ask_ahead(next);
     kernels_.soften(shape_, {scores_, stride_, block_.from, block_.to}, running_);
     add();
     block_.from = block_.to = 0;
+  }
+
+  /// Asks for where the streams of memory over V rows and over the next block's K rows begin, while the weights are
+  /// computed: there each stream would wait for a few misses.
+  void ask_ahead(const NextRows& next) const noexcept {
+    const auto apart = static_cast<std::uint32_t>(block_keys_ / kTileKeys);
+    for (std::uint32_t key = 0; key < block_keys_; key += apart)
+      if (const std::uint32_t seen = std::max(key, block_.from); seen < std::min(key + apart, block_.to))
+        ask_for(block_.v.at[seen]);
+    for (std::uint32_t i = next.rows.from; i < next.rows.to && i - next.rows.from < block_keys_; i += apart)
+      ask_for(next.run.k_row(i));
+  }
+  static void ask_for(const std::byte* row) noexcept {
+    const auto at = reinterpret_cast<std::uintptr_t>(row);
+    for (std::size_t line = 0; line < kAheadBytes; line += kLineBytes)
+      __builtin_prefetch(reinterpret_cast<const void*>(at + line));
   }
 
   /// Says which keys of the block each query row sees, where not all see all.
@@ -169,7 +205,7 @@ class BlockedQueries {
     std::fill_n(seen_to_, stride_, 0.0F);
     for (std::size_t row = 0; row < shape_.all_rows(); ++row) {
       const Sight sight = sight_of(input_, input_.first_query + first_ + static_cast<Position>(query_of(row)));
-      const Position low = block_.is_sinks ? 0 : std::max(sight.low, sight.sinks);
+      const Position low = block_.is_sinks ? 0 : sight.low;
       seen_from_[row] = static_cast<float>(std::max(low, block_.base + block_.from) - block_.base);
       const Position last = std::min(sight.query, block_.base + block_.to - 1);
       seen_to_[row] = last < block_.base ? 0.0F : static_cast<float>(last - block_.base + 1);
@@ -178,65 +214,70 @@ class BlockedQueries {
     running_.to = seen_to_;
   }
 
-  // ---- tiles
-  // ----------------------------------------------------------------------------------------------------------
+  // ---- walks --------------------------------------------------------------------------------------------------------
 
-  /// Puts a key into a tile; decoded rows go into the room.
-  void put(KeyTile& tile, std::size_t slot, const StoredRow& row, std::uint32_t index, ReadAs as) const noexcept {
-    tile.rows[slot] = row.at;
-    tile.scores[slot] = scores_ + index * stride_;
-    tile.index[slot] = index;
-    if (!as.decoded) return;
-    const std::span<float> values(decoded_ + slot * elements_, elements_);
-    decode_row(*row.code, {row.at, row_bytes(*row.code, elements_)}, values);
-    tile.rows[slot] = reinterpret_cast<const std::byte*>(values.data());
+  [[nodiscard]] KeyWalk walk(const PlaneRows& rows, std::uint32_t from, std::uint32_t to) const noexcept {
+    KeyWalk walk;
+    walk.rows = rows.at.data();
+    walk.scores = scores_;
+    walk.stride = stride_;
+    walk.from = from;
+    walk.to = to;
+    return walk;
   }
 
-  /// Scores each stretch of keys whose rows are read alike.
-  void score() const noexcept {
+  /// Decodes a row into one of the room's kTileKeys.
+  void decode(PlaneRows& rows, std::uint32_t key, std::size_t slot) const noexcept {
+    const std::span<float> values(decoded_ + slot * elements_, elements_);
+    const RowCode& code = *rows.code[key];
+    decode_row(code, {rows.at[key], row_bytes(code, elements_)}, values);
+    rows.at[key] = reinterpret_cast<const std::byte*>(values.data());
+  }
+
+  /// Scores each stretch of keys whose rows are read alike, a quarter of the stretch apart.
+  void score() noexcept {
     for (std::uint32_t from = block_.from; from < block_.to;) {
-      const ReadAs as = read_as(block_.k[from].code, shape_.dim);
-      std::uint32_t to = from + 1;
-      while (to < block_.to && read_as(block_.k[to].code, shape_.dim) == as) ++to;
-      score(from, to, as);
+      const std::uint32_t to = block_.k.alike(from, block_.to, shape_.dim);
+      const ReadAs as = read_as(block_.k.code[from], shape_.dim);
+      KeyWalk keys = walk(block_.k, from, to);
+      keys.apart = static_cast<std::uint32_t>((to - from + kTileKeys - 1) / kTileKeys);
+      keys.tiles = as.decoded ? 1 : keys.apart;
+      for (keys.first = from; keys.first < from + keys.apart; keys.first += keys.tiles) {
+        if (as.decoded) decode_tile(block_.k, keys);
+        kernels_.score(shape_, as.format, keys, q_);
+      }
       from = to;
     }
   }
 
-  /// Side by side are keys a quarter of the stretch apart, so that each stream of memory is read in order.
-  void score(std::uint32_t from, std::uint32_t to, ReadAs as) const noexcept {
-    const auto apart = static_cast<std::uint32_t>((to - from + kTileKeys - 1) / kTileKeys);
-    for (std::uint32_t i = from; i < from + apart; ++i) {
-      KeyTile tile;
-      for (std::uint32_t slot = 0; slot < kTileKeys; ++slot) {
-        // A repeated key has its scores written twice, and the second time they are the same.
-        const std::uint32_t key = i + slot * apart < to ? i + slot * apart : i;
-        put(tile, slot, block_.k[key], key, as);
-      }
-      kernels_.score(shape_, as.format, tile, q_);
-    }
+  void decode_tile(PlaneRows& rows, const KeyWalk& keys) const noexcept {
+    std::uint32_t key = keys.first;
+    for (std::size_t slot = 0; slot < kTileKeys && key < keys.to; ++slot, key += keys.apart) decode(rows, key, slot);
   }
 
-  /// Side by side are keys a quarter of the block apart: the order of additions must depend neither on how much of the
-  /// block is there nor on how its rows are coded.
-  void add() const noexcept {
-    const auto apart = static_cast<std::uint32_t>(block_keys_ / kTileKeys);
-    for (std::uint32_t i = 0; i < apart; ++i) {
-      KeyTile tile;
-      ReadAs as;
-      for (std::uint32_t key = i; key < block_keys_; key += apart) {
-        if (key < block_.from || key >= block_.to) continue;
-        const ReadAs next = read_as(block_.v[key].code, shape_.dim);
-        if (tile.count != 0 && next != as) {
-          kernels_.add(shape_, as.format, tile, running_);
-          tile.count = 0;
-        }
-        as = next;
-        put(tile, tile.count, block_.v[key], key, as);
-        ++tile.count;
-      }
-      if (tile.count != 0) kernels_.add(shape_, as.format, tile, running_);
+  /// Keys are a quarter of the block apart: the order of additions must depend neither on how much of the block is
+  /// there nor on how its rows are coded.
+  void add() noexcept {
+    KeyWalk keys = walk(block_.v, block_.from, block_.to);
+    keys.apart = static_cast<std::uint32_t>(block_keys_ / kTileKeys);
+    const ReadAs as = read_as(block_.v.code[block_.from], shape_.dim);
+    if (!as.decoded && block_.v.alike(block_.from, block_.to, shape_.dim) == block_.to) {
+      keys.tiles = keys.apart;
+      return kernels_.add(shape_, as.format, keys, running_);
     }
+    for (std::uint32_t i = 0; i < keys.apart; ++i)
+      for (std::uint32_t key = i; key < block_keys_; key += keys.apart)
+        if (block_.from <= key && key < block_.to) add_key(keys, key);
+  }
+
+  /// Adds one key alone.
+  void add_key(KeyWalk keys, std::uint32_t key) noexcept {
+    const ReadAs as = read_as(block_.v.code[key], shape_.dim);
+    if (as.decoded) decode(block_.v, key, 0);
+    keys.from = keys.first = key;
+    keys.to = key + 1;
+    keys.tiles = 1;
+    kernels_.add(shape_, as.format, keys, running_);
   }
 
   const AttentionInput& input_;

@@ -64,8 +64,7 @@ struct RowLoads {
   /// `load` for rows that are read from end to end: asks for what comes a little later, also behind the row, since the
   /// processor's own prefetching waits at each page for a few misses.
   static Batch stream(const std::byte* row, std::size_t element) noexcept {
-    constexpr std::uintptr_t kAhead = 2048;  // bytes; the best of 512 to 8192, measured
-    __builtin_prefetch(reinterpret_cast<const void*>(reinterpret_cast<std::uintptr_t>(at(row, element)) + kAhead));
+    __builtin_prefetch(reinterpret_cast<const void*>(reinterpret_cast<std::uintptr_t>(at(row, element)) + kAheadBytes));
     return load(row, element);
   }
 

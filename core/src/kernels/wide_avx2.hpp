@@ -39,7 +39,7 @@ struct Registers<xsimd::avx2> {
   }
 
   template <std::size_t rows>
-  static void fold(const Batch (&sums)[kParts][rows][kTileKeys], float (&out)[kTileKeys][rows]) noexcept {
+  static void fold(const Batch (&sums)[kParts][rows][kTileKeys], float* const (&to)[kTileKeys]) noexcept {
     for (std::size_t row = 0; row < rows; ++row) {
       const auto eight = [&](std::size_t key) { return sums[0][row][key] + sums[1][row][key]; };
       const __m256 a = halves(eight(0), eight(1));
@@ -48,10 +48,10 @@ struct Registers<xsimd::avx2> {
       const __m256 one = _mm256_add_ps(pairs, _mm256_permute_ps(pairs, 0xb1));
       float keys[8];  // 0, 0, 2, 2, 1, 1, 3, 3
       _mm256_storeu_ps(keys, one);
-      out[0][row] = keys[0];
-      out[1][row] = keys[4];
-      out[2][row] = keys[2];
-      out[3][row] = keys[6];
+      to[0][row] = keys[0];
+      to[1][row] = keys[4];
+      to[2][row] = keys[2];
+      to[3][row] = keys[6];
     }
   }
 };

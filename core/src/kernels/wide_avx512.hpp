@@ -49,14 +49,21 @@ struct Registers<xsimd::avx512bw> {
     return _mm512_add_ps(_mm512_shuffle_ps(a, b, 0x44), _mm512_shuffle_ps(a, b, 0xee));
   }
 
-  /// Where there are fewer than four rows the last one is folded again in place of the missing ones.
   template <std::size_t rows>
-  static void fold(const Batch (&sums)[kParts][rows][kTileKeys], float (&out)[kTileKeys][rows]) noexcept {
+  static void store(const __m128& totals, float* to) noexcept {
+    _mm_mask_storeu_ps(to, static_cast<__mmask8>((1U << rows) - 1), totals);
+  }
+
+  /// Where there are fewer than four rows one of them is folded again in place of those missing.
+  template <std::size_t rows>
+  static void fold(const Batch (&sums)[kParts][rows][kTileKeys], float* const (&to)[kTileKeys]) noexcept {
     const __m512 a = pairs(quarters(sums[0][0]), quarters(sums[0][rows > 1 ? 1 : 0]));
     const __m512 b = rows > 2 ? pairs(quarters(sums[0][rows > 2 ? 2 : 0]), quarters(sums[0][rows - 1])) : a;
-    float all[kTileKeys][4];
-    _mm512_storeu_ps(all, _mm512_add_ps(_mm512_shuffle_ps(a, b, 0x88), _mm512_shuffle_ps(a, b, 0xdd)));
-    for (std::size_t key = 0; key < kTileKeys; ++key) std::memcpy(out[key], all[key], sizeof(out[key]));
+    const __m512 totals = _mm512_add_ps(_mm512_shuffle_ps(a, b, 0x88), _mm512_shuffle_ps(a, b, 0xdd));
+    store<rows>(_mm512_castps512_ps128(totals), to[0]);
+    store<rows>(_mm512_extractf32x4_ps(totals, 1), to[1]);
+    store<rows>(_mm512_extractf32x4_ps(totals, 2), to[2]);
+    store<rows>(_mm512_extractf32x4_ps(totals, 3), to[3]);
   }
 };
 

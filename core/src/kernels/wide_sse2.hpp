@@ -36,7 +36,7 @@ struct Registers<xsimd::sse2> {
   static constexpr std::size_t kRows = 2;
 
   template <std::size_t rows>
-  static void fold(const Batch (&sums)[kParts][rows][kTileKeys], float (&out)[kTileKeys][rows]) noexcept {
+  static void fold(const Batch (&sums)[kParts][rows][kTileKeys], float* const (&to)[kTileKeys]) noexcept {
     for (std::size_t row = 0; row < rows; ++row) {
       const auto quarter = [&](std::size_t key) -> __m128 {
         return (sums[0][row][key] + sums[2][row][key]) + (sums[1][row][key] + sums[3][row][key]);
@@ -50,7 +50,7 @@ struct Registers<xsimd::sse2> {
       const __m128 high = pair(2);
       float keys[kTileKeys];
       _mm_storeu_ps(keys, _mm_add_ps(_mm_shuffle_ps(low, high, 0x88), _mm_shuffle_ps(low, high, 0xdd)));
-      for (std::size_t key = 0; key < kTileKeys; ++key) out[key][row] = keys[key];
+      for (std::size_t key = 0; key < kTileKeys; ++key) to[key][row] = keys[key];
     }
   }
 };

@@ -9,7 +9,8 @@
 
 namespace kvwitness::core {
 
-/// One block of memory, aligned to 64 bytes and cleared. Owns it; views into it only look. Movable: the block stays
+/// One block of memory, aligned to 64 bytes and cleared; one of 2 MiB and more to 2 MiB, of huge pages where the system
+/// has them. Owns it; views into it only look. Movable: the block stays
 /// where it is, and views into it stay good.
 class Storage {
  public:
