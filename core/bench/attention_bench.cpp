@@ -1,16 +1,15 @@
 /// Blocked attention against reading the same bytes, and against other ways to attend. Each row measures both sides in
-/// turns, and tells the ratio of the best times: `ratio`, with `goal` where there is one to be at or under.
+/// turns, and tells the ratio of the least times: `ratio`, with `goal` where there is one to be at or under.
 #include "kvwitness/core/blocked_attention.hpp"
 #include "kvwitness/core/codes.hpp"
 #include "kvwitness/core/storage.hpp"
 
+#include "cpu_time.hpp"
+
 #include <benchmark/benchmark.h>
 #include <fmt/format.h>
 
-#include <unistd.h>
-
 #include <algorithm>
-#include <chrono>
 #include <cmath>
 #include <cstring>
 #include <functional>
@@ -92,9 +91,17 @@ struct Case {
   }
 };
 
-std::size_t cache_bytes(int name, std::size_t otherwise) {
-  const long bytes = sysconf(name);
-  return bytes > 0 ? static_cast<std::size_t>(bytes) : otherwise;
+/// Size of one of the processor's caches.
+std::size_t cache_bytes(int level, std::size_t otherwise) {
+  for (const benchmark::CPUInfo::CacheInfo& cache : benchmark::CPUInfo::Get().caches)
+    if (cache.level == level && cache.size > 0) return static_cast<std::size_t>(cache.size);
+  return otherwise;
+}
+std::size_t l2_bytes() {
+  return cache_bytes(2, std::size_t{1} << 20);
+}
+std::size_t l3_bytes() {
+  return cache_bytes(3, std::size_t{32} << 20);
 }
 
 /// Copies of one cache, K rows then V rows, taken in turn: one where it is to stay in a cache of the processor, more
@@ -102,8 +109,7 @@ std::size_t cache_bytes(int name, std::size_t otherwise) {
 class Caches {
  public:
   Caches(const Case& of, Layout layout) : case_(of), code_(of.code()), plane_(of.row_size() * of.keys) {
-    const std::size_t last_level = cache_bytes(_SC_LEVEL3_CACHE_SIZE, std::size_t{32} << 20);
-    copies_ = of.level == Level::dram ? std::max<std::size_t>(2, 4 * last_level / of.bytes()) : 1;
+    copies_ = of.level == Level::dram ? std::max<std::size_t>(2, 8 * l3_bytes() / of.bytes()) : 1;
     storage_ = Storage(copies_, of.bytes());
     lay_out(layout);
     fill();
@@ -219,20 +225,23 @@ struct Query {
 
 // ---- contests -------------------------------------------------------------------------------------------------------
 
-/// Best time of each, in seconds; all of them run in turns. By the clock of the machine: that of the process takes a
-/// system call, which shows beside a cache that is read in two microseconds.
-std::vector<double> best_times(const std::vector<std::function<void()>>& sides) {
-  using Clock = std::chrono::steady_clock;
-  constexpr double kSeconds = 0.6;
+/// Calls that are timed together, so that reading the clock does not show.
+std::size_t calls_at_once(const Case& of) {
+  return std::max<std::size_t>(1, (std::size_t{4} << 20) / of.bytes());
+}
+
+/// Least CPU time of a call of each, in seconds; all of them run in turns.
+std::vector<double> best_times(const Case& of, const std::vector<std::function<void()>>& sides) {
+  constexpr double kSeconds = 0.4;
   constexpr int kRoundsMin = 6;
+  const std::size_t calls = calls_at_once(of);
   std::vector<double> best(sides.size(), std::numeric_limits<double>::infinity());
-  const Clock::time_point begin = Clock::now();
-  const auto since = [](Clock::time_point from) { return std::chrono::duration<double>(Clock::now() - from).count(); };
-  for (int round = 0; round < kRoundsMin || since(begin) < kSeconds; ++round) {
+  const double begin = trace::bench::cpu_s();
+  for (int round = 0; round < kRoundsMin || trace::bench::cpu_s() - begin < kSeconds; ++round) {
     for (std::size_t i = 0; i < sides.size(); ++i) {
-      const Clock::time_point start = Clock::now();
-      sides[i]();
-      best[i] = std::min(best[i], since(start));
+      const double start = trace::bench::cpu_s();
+      for (std::size_t call = 0; call < calls; ++call) sides[i]();
+      best[i] = std::min(best[i], (trace::bench::cpu_s() - start) / static_cast<double>(calls));
     }
   }
   return best;
@@ -255,7 +264,7 @@ void against_reading(benchmark::State& state, const Case& of, double goal) {
   };
   for (auto _ : state) {
     const std::vector<double> best = best_times(
-        {[&] { query.attend(caches.next_runs()); }, read(read_1), read(read_4), read(read_8), read(read_16)});
+        of, {[&] { query.attend(caches.next_runs()); }, read(read_1), read(read_4), read(read_8), read(read_16)});
     const double reading = *std::min_element(best.begin() + 1, best.end());
     tell(state, best[0], reading, goal);
     state.counters["read_GB_s"] = static_cast<double>(of.bytes()) / reading / 1e9;
@@ -273,7 +282,7 @@ void against_contiguous(benchmark::State& state, const Case& of, Layout layout, 
     return state.SkipWithError("other bits than contiguous rows give");
   for (auto _ : state) {
     const std::vector<double> best =
-        best_times({[&] { query.attend(other.next_runs()); }, [&] { query.attend(contiguous.next_runs()); }});
+        best_times(of, {[&] { query.attend(other.next_runs()); }, [&] { query.attend(contiguous.next_runs()); }});
     tell(state, best[0], best[1], goal);
   }
 }
@@ -286,7 +295,7 @@ void reference(benchmark::State& state, const Case& of) {
     benchmark::DoNotOptimize(query.out.data());
   };
   for (auto _ : state) {
-    const std::vector<double> best = best_times({per_key, [&] { query.attend(caches.next_runs()); }});
+    const std::vector<double> best = best_times(of, {per_key, [&] { query.attend(caches.next_runs()); }});
     tell(state, best[0], best[1], 0);
   }
 }
@@ -297,7 +306,7 @@ void chunk(benchmark::State& state, const Case& of, std::uint32_t queries) {
   Query one(of);
   for (auto _ : state) {
     const std::vector<double> best =
-        best_times({[&] { all.attend(caches.next_runs()); }, [&] { one.attend(caches.next_runs()); }});
+        best_times(of, {[&] { all.attend(caches.next_runs()); }, [&] { one.attend(caches.next_runs()); }});
     tell(state, best[0], best[1] * queries, 0);
   }
 }
@@ -340,7 +349,7 @@ void blas(benchmark::State& state, const Case& of) {
   for (std::size_t i = 0; i < expected.size(); ++i)
     if (std::abs(expected[i] - query.out[i]) > 1e-4F) return state.SkipWithError("the two do not agree");
   for (auto _ : state) {
-    const std::vector<double> best = best_times({two_pass, [&] { query.attend(caches.next_runs()); }});
+    const std::vector<double> best = best_times(of, {two_pass, [&] { query.attend(caches.next_runs()); }});
     tell(state, best[0], best[1], 0);
   }
 #else
@@ -362,10 +371,9 @@ void add_reading(const Case& of, double goal) {
   add("core/attention over reading: " + of.text(), [=](benchmark::State& state) { against_reading(state, of, goal); });
 }
 
-/// Lengths at which a cache of f32 rows fills half of L2, and a quarter of L3.
+/// Keys whose f32 rows fill half of L2, or a quarter of L3.
 std::uint32_t keys_in(Level level, const Shape& shape) {
-  const std::size_t bytes = level == Level::l2 ? cache_bytes(_SC_LEVEL2_CACHE_SIZE, std::size_t{1} << 20) / 2
-                                               : cache_bytes(_SC_LEVEL3_CACHE_SIZE, std::size_t{32} << 20) / 4;
+  const std::size_t bytes = level == Level::l2 ? l2_bytes() / 2 : l3_bytes() / 4;
   return static_cast<std::uint32_t>(bytes / (2 * sizeof(float) * shape.elements()) / 16 * 16);
 }
 

@@ -160,7 +160,7 @@ inline ExpectedScore expected_score(const AttentionProblem& p, std::uint32_t que
 
 /// Each weight is e^(s - max) with the error of s and of max, one rounding of their difference, and at most 4 units of
 /// exp; each block that raises the maximum multiplies it by one more exp of this kind (of differences that add up to
-/// s - max) and rounds. Numerator and denominator then round once a key and twice a block. Weights below e^-87 are 0.
+/// s - max) and rounds. Numerator and denominator then round once a key and twice a block. Weights below 2^-126 are 0.
 inline ExpectedHead expected_head(const AttentionProblem& p, std::uint32_t query, std::uint32_t head) {
   const std::size_t dim = p.input.head_dim;
   const std::size_t kv = head / (p.input.q_heads / p.input.kv_heads);
@@ -186,7 +186,7 @@ inline ExpectedHead expected_head(const AttentionProblem& p, std::uint32_t query
   const auto add = [&](double score, const float* values) {
     const double weight = std::exp(score - top);
     const double off =
-        weight * std::expm1(2 * score_error + (top - score) * kUnit + 5 * blocks * kUnit + roundings) + 0x1p-125;
+        weight * std::expm1(2 * score_error + (top - score) * kUnit + 5 * blocks * kUnit + roundings) + 0x1p-126;
     sum += weight;
     sum_error += off;
     for (std::size_t d = 0; values != nullptr && d < dim; ++d) {

@@ -45,11 +45,12 @@ double worst(float from, float to, F&& error) {
 BOOST_AUTO_TEST_SUITE(vector_math)
 
 BOOST_AUTO_TEST_CASE(exp_is_near_and_leaves_out_what_is_tiny) {
-  BOOST_TEST(worst(-0x1p-30F, -87.0F, [](float x) { return error_of(exp_of(x), std::exp(double{x})); }) < 2.0);
+  BOOST_TEST(worst(-0x1p-30F, -87.3365F, [](float x) { return error_of(exp_of(x), std::exp(double{x})); }) < 2.0);
   BOOST_TEST(exp_of(0) == 1.0F);
   BOOST_TEST(exp_of(-0.0F) == 1.0F);
   BOOST_TEST(exp_of(-1e-40F) == 1.0F);
-  for (const float x : {-87.01F, -1000.0F, -1e38F, -std::numeric_limits<float>::infinity()}) BOOST_TEST(exp_of(x) == 0);
+  for (const float x : {-87.337F, -1000.0F, -1e38F, -std::numeric_limits<float>::infinity()})
+    BOOST_TEST(exp_of(x) == 0);
   BOOST_TEST(std::isnan(exp_of(std::numeric_limits<float>::quiet_NaN())));
 }
 

@@ -13,10 +13,10 @@ struct VectorMath {
   using Batch = xsimd::batch<float, Arch>;
   using Bits = xsimd::batch<std::uint32_t, Arch>;
 
-  /// e^x for x <= 0: within 2 units in the last place; 0 below -87, where e^x leaves the normal numbers, and at -inf.
+  /// e^x for x <= 0: within 2 units in the last place; 0 where e^x is below the normal numbers, and at -inf.
   /// NaN stays NaN.
   static Batch exp(const Batch& x) noexcept {
-    constexpr float kLeast = -87.0F;
+    constexpr float kLeast = -87.33654F;  // ln 2^-126
     // Adding 1.5 * 2^23 rounds to a whole number, halves to even, and leaves it in the lowest bits.
     const Batch shifted = x * Batch(1.44269504088896341F) + Batch(12582912.0F);
     const Batch n = shifted - Batch(12582912.0F);

@@ -9,9 +9,8 @@
 
 namespace kvwitness::core {
 
-/// One block of memory, aligned to 64 bytes and cleared; one of 2 MiB and more to 2 MiB, of huge pages where the system
-/// has them. Owns it; views into it only look. Movable: the block stays
-/// where it is, and views into it stay good.
+/// One block of memory, cleared, aligned to 64 bytes; from 2 MiB on to 2 MiB, of huge pages where there are. Owns it;
+/// views into it only look. Movable: the block stays where it is, and views into it stay good.
 class Storage {
  public:
   /// Closed from the start.
