@@ -142,8 +142,7 @@ CaseResult check_trace(const fs::path& file, const verify::JudgeOptions& options
   result.trace = file;
   result.only_rules = options.only;
   verify::Judge judge(result.claims, options);
-  trace::Event event;
-  while (reader.next(event)) judge.on_event(event);
+  for (auto batch = reader.next_batch(); !batch.empty(); batch = reader.next_batch()) judge.on_batch(batch);
   if (!reader.end().complete) {
     result.incomplete = reader.end().why;
     judge.note_incomplete(result.incomplete);

@@ -61,7 +61,7 @@ void DecodeTrace::tell(std::vector<Event>& out, Subject subject, const P& payloa
 }
 
 DecodeTrace::Row DecodeTrace::row(Position position, LayerIndex layer) noexcept {
-  const std::uint64_t k = mixed(std::uint64_t{position} << 16U | layer);
+  const std::uint64_t k = mixed((std::uint64_t{position} << 16U | layer) + 1);
   return {k, mixed(k)};
 }
 

@@ -18,10 +18,9 @@ class BlocksReader final : public RecordReader {
     read_header();
   }
 
-  bool next(Event& event) override {
-    if (used_ == events_.size() && !read_events()) return false;
-    event = events_[used_++];
-    return true;
+  std::span<const Event> next_batch() override {
+    if (!read_events()) return {};
+    return events_;
   }
 
   /// Where the last block ends whose events were handed out; a block is read whole or not at all.
@@ -48,7 +47,6 @@ class BlocksReader final : public RecordReader {
 
   bool read_events() {
     events_.clear();
-    used_ = 0;
     if (!damage_.empty()) return false;
     const std::string_view header = input_->peek(kBlockHeaderBytes);
     if (header.empty()) return false;
@@ -75,7 +73,6 @@ class BlocksReader final : public RecordReader {
   std::unique_ptr<InputBuffer> input_;
   NameTable* names_;
   std::vector<Event> events_;
-  std::size_t used_ = 0;
 };
 
 class BlocksWriter final : public RecordWriter {

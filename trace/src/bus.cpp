@@ -19,6 +19,7 @@ Bus::Bus(NameTable& names, BusOptions options) : names_(&names), options_(option
   KVW_ASSERT(options.capacity >= kCapacityMin);
   KVW_ASSERT(options.batch <= options.capacity);
   buffer_.resize(options.capacity + 1);
+  room_ = options.capacity;
 }
 
 void Bus::subscribe(Subscriber& subscriber) {
@@ -40,6 +41,7 @@ void Bus::push(const Event& event, std::uint64_t time_ns) noexcept {
     ++dropped_pending_;
     ++dropped_total_;
     ++next_number_;
+    room_ = 0;
     return;
   }
   append(event, time_ns);
@@ -65,17 +67,20 @@ void Bus::tell_dropped() noexcept {
   lost.count = dropped_pending_;
   lost.first_number = next_number_ - dropped_pending_;
   dropped_pending_ = 0;
+  room_ = options_.capacity;
   append(make_event({}, lost), 0);
 }
 
 void Bus::drain() noexcept {
   tell_dropped();
   if (used_ == 0) return;
-  for (std::size_t i = 0; i < used_; ++i) run_digest_.add(buffer_[i]);
+  run_digest_.add({buffer_.data(), used_});
   delivering_ = true;
+  room_ = 0;
   turn_ = 0;
   hand_out();
   delivering_ = false;
+  room_ = options_.capacity;
   used_ = 0;
   remove_failed();
 }

@@ -129,6 +129,16 @@ constexpr bool ids_are_dense() noexcept {
 static_assert(ids_are_dense());
 static_assert(std::ranges::all_of(kTypes, has_readable_sizes, &TypeInfo::fields));
 
+/// Enumerators count from 0 without gaps, in the order of their texts.
+constexpr bool enumerators_count_from_0(std::span<const FieldInfo> fields) noexcept {
+  return std::ranges::all_of(fields, [](const FieldInfo& field) {
+    std::uint64_t due = 0;
+    return field.kind != FieldKind::enumeration ||
+           std::ranges::all_of(field.texts, [&due](const EnumText& text) { return text.value == due++; });
+  });
+}
+static_assert(std::ranges::all_of(kTypes, enumerators_count_from_0, &TypeInfo::fields));
+
 }  // namespace
 
 const TypeInfo* type_info(EventType type) noexcept {

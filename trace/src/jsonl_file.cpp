@@ -4,7 +4,10 @@
 #include "kvwitness/trace/jsonl.hpp"
 #include "record_io.hpp"
 
+#include <exception>
+#include <span>
 #include <utility>
+#include <vector>
 
 namespace kvwitness::trace {
 namespace {
@@ -19,7 +22,26 @@ class JsonlReader final : public RecordReader {
     }
   }
 
-  bool next(Event& event) override {
+  std::span<const Event> next_batch() override {
+    if (fault_ != nullptr) std::rethrow_exception(std::exchange(fault_, nullptr));
+    events_.clear();
+    try {
+      while (events_.size() < kBatch && read_event()) continue;
+    } catch (const Error&) {
+      // Those in front of a malformed line are handed out before it is told.
+      if (events_.empty()) throw;
+      fault_ = std::current_exception();
+    }
+    return events_;
+  }
+
+  std::uint64_t byte() const noexcept override { return input_->byte(); }
+
+ private:
+  static constexpr std::size_t kBatch = 256;
+
+  /// False at the end of the lines.
+  bool read_event() {
     if (!damage_.empty()) return false;
     const std::uint64_t start = input_->byte();
     const auto line = input_->line(kMaxLineBytes);
@@ -28,13 +50,10 @@ class JsonlReader final : public RecordReader {
       if (!input_->peek(1).empty()) tell_torn("the last line was not finished");
       return false;
     }
-    event = decode(*line, start);
+    events_.push_back(decode(*line, start));
     return true;
   }
 
-  std::uint64_t byte() const noexcept override { return input_->byte(); }
-
- private:
   /// What is there of a header that was cut is the beginning of one; what begins otherwise is no trace.
   void read_torn_header() {
     const std::string_view start = input_->peek(kMaxHeaderBytes);
@@ -65,6 +84,8 @@ class JsonlReader final : public RecordReader {
 
   std::unique_ptr<InputBuffer> input_;
   EventDecoder decoder_;
+  std::vector<Event> events_;
+  std::exception_ptr fault_;  ///< of the line behind the last batch
   std::uint64_t line_number_ = 1;
 };
 

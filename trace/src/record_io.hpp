@@ -26,9 +26,9 @@ class RecordReader {
   RecordReader& operator=(const RecordReader&) = delete;
   virtual ~RecordReader() = default;
 
-  /// The next record; of a type that `type_info` does not know where it is newer than this reader. False at the end and
-  /// at damage.
-  [[nodiscard]] virtual bool next(Event& event) = 0;
+  /// The next few records; of a type that `type_info` does not know where one is newer than this reader. None at the
+  /// end and at damage. Valid until the next call.
+  [[nodiscard]] virtual std::span<const Event> next_batch() = 0;
   /// Offset behind the last record that was handed out.
   [[nodiscard]] virtual std::uint64_t byte() const noexcept = 0;
 

@@ -3,6 +3,7 @@
 #include "kvwitness/trace/event_table.hpp"
 
 #include <xxhash.h>
+#include <algorithm>
 #include <array>
 
 namespace kvwitness::trace {
@@ -20,10 +21,25 @@ Masks make_masks() noexcept {
 
 const Masks kMasks = make_masks();
 
+/// The record enters the digest as it is.
+bool is_canonical(const Event& event) noexcept {
+  const auto& mask = kMasks[static_cast<std::size_t>(event.type)];
+  std::uint64_t other = event.time;
+  for (std::size_t i = 0; i < mask.size(); ++i) other |= event.payload[i] & ~mask[i];
+  return other == 0;
+}
+
+Event made_canonical(Event event) noexcept {
+  const auto& mask = kMasks[static_cast<std::size_t>(event.type)];
+  event.time = 0;
+  for (std::size_t i = 0; i < mask.size(); ++i) event.payload[i] &= mask[i];
+  return event;
+}
+
 }  // namespace
 
-/// Streaming goes through the library: inlined, it makes g++ 12 warn of reads that do not happen. Records are handed
-/// over sixteen at a time, so that the call costs nothing per event.
+/// Streaming goes through the library: inlined, it makes g++ 12 warn of reads that do not happen. Most records are
+/// canonical as they are, and are handed over where they lie; others are gathered, so that a call costs little each.
 struct RunDigest::State {
   XXH3_state_t* xxh = XXH3_createState();
   std::array<Event, 16> pending;
@@ -38,6 +54,10 @@ struct RunDigest::State {
     XXH3_64bits_update(xxh, pending.data(), used * sizeof(Event));
     used = 0;
   }
+  void gather(const Event& event) noexcept {
+    pending[used++] = made_canonical(event);
+    if (used == pending.size()) hand_over();
+  }
 };
 
 RunDigest::RunDigest() : state_(std::make_unique<State>()) {
@@ -45,13 +65,20 @@ RunDigest::RunDigest() : state_(std::make_unique<State>()) {
 }
 RunDigest::~RunDigest() = default;
 
-void RunDigest::add(const Event& event) noexcept {
-  Event& record = state_->pending[state_->used++];
-  record = event;
-  record.time = 0;
-  const auto& mask = kMasks[static_cast<std::size_t>(event.type)];
-  for (std::size_t i = 0; i < mask.size(); ++i) record.payload[i] &= mask[i];
-  if (state_->used == state_->pending.size()) state_->hand_over();
+void RunDigest::add(std::span<const Event> events) noexcept {
+  // So few are cheaper to gather than to hand over by themselves.
+  constexpr std::ptrdiff_t kWorthACall = 8;
+  for (auto at = events.begin(); at != events.end();) {
+    const auto end = std::find_if_not(at, events.end(), is_canonical);
+    if (end - at >= kWorthACall) {
+      state_->hand_over();
+      XXH3_64bits_update(state_->xxh, &*at, static_cast<std::size_t>(end - at) * sizeof(Event));
+    } else {
+      std::for_each(at, end, [this](const Event& event) { state_->gather(event); });
+    }
+    at = end;
+    if (at != events.end()) state_->gather(*at++);
+  }
 }
 
 std::uint64_t RunDigest::value() const noexcept {

@@ -9,6 +9,7 @@
 #include "record_io.hpp"
 
 #include <algorithm>
+#include <iterator>
 #include <mutex>
 #include <utility>
 #include <vector>
@@ -118,6 +119,10 @@ TraceFormat format_of(InputBuffer& input) {
   throw Error(Location{input.name(), {}, {}, 0}, "this is no trace: neither JSONL nor blocks");
 }
 
+bool is_known(const Event& event) noexcept {
+  return type_info(event.type) != nullptr;
+}
+
 }  // namespace
 
 struct TraceReader::State {
@@ -134,6 +139,10 @@ struct TraceReader::State {
     if (end.why.empty()) end.why = why;
   }
 
+  [[nodiscard]] std::span<const Event> next_batch();
+  /// Those of types that this reader knows.
+  [[nodiscard]] std::span<const Event> note_all(std::span<const Event> batch);
+  void digest_known(std::span<const Event> events);
   void note(const Event& event);
   void note_run_begin(const Event& event);
   void note_run_end(const Event& event);
@@ -145,6 +154,8 @@ struct TraceReader::State {
   std::uint64_t claims;
   RunDigest digest;
   TraceEnd end;
+  std::vector<Event> known;          ///< of a batch that has others too
+  std::span<const Event> due_batch;  ///< what `next` has not handed out yet
   std::uint64_t due = 0;
   bool has_ended = false;
   bool is_finished = false;
@@ -158,15 +169,51 @@ void TraceReader::State::note(const Event& event) {
   if (event.number != due)
     incomplete("event " + std::to_string(event.number) + " stands where " + std::to_string(due) + " is due");
   due = event.number + 1;
-  end.byte = records->byte();
-  if (type_info(event.type) == nullptr) {
+  if (!is_known(event)) {
     ++end.unknown_types;
     return;
   }
   if (event.type == EventType::RunEnd) note_run_end(event);
   ++end.events;
   if (event.type == EventType::RunBegin) note_run_begin(event);
-  digest.add(event);
+}
+
+void TraceReader::State::digest_known(std::span<const Event> events) {
+  while (!events.empty()) {
+    const auto unknown = std::find_if_not(events.begin(), events.end(), is_known);
+    const auto count = static_cast<std::size_t>(unknown - events.begin());
+    digest.add(events.first(count));
+    events = events.subspan(std::min(count + 1, events.size()));
+  }
+}
+
+std::span<const Event> TraceReader::State::note_all(std::span<const Event> batch) {
+  std::size_t digested = 0;
+  for (std::size_t i = 0; i < batch.size(); ++i) {
+    if (batch[i].type == EventType::RunEnd) {
+      digest_known(batch.subspan(digested, i - digested));
+      digested = i;
+    }
+    note(batch[i]);
+  }
+  digest_known(batch.subspan(digested));
+  end.byte = records->byte();
+  if (std::all_of(batch.begin(), batch.end(), is_known)) return batch;
+  known.clear();
+  std::copy_if(batch.begin(), batch.end(), std::back_inserter(known), is_known);
+  return known;
+}
+
+std::span<const Event> TraceReader::State::next_batch() {
+  while (!is_finished) {
+    const std::span<const Event> batch = records->next_batch();
+    if (batch.empty()) {
+      finish();
+    } else if (const std::span<const Event> noted = note_all(batch); !noted.empty()) {
+      return noted;
+    }
+  }
+  return {};
 }
 
 void TraceReader::State::note_run_begin(const Event& event) {
@@ -213,15 +260,16 @@ const TraceEnd& TraceReader::end() const noexcept {
 }
 
 bool TraceReader::next(Event& event) {
-  while (!state_->is_finished) {
-    if (!state_->records->next(event)) {
-      state_->finish();
-    } else {
-      state_->note(event);
-      if (type_info(event.type) != nullptr) return true;
-    }
-  }
-  return false;
+  if (state_->due_batch.empty()) state_->due_batch = state_->next_batch();
+  if (state_->due_batch.empty()) return false;
+  event = state_->due_batch.front();
+  state_->due_batch = state_->due_batch.subspan(1);
+  return true;
+}
+
+std::span<const Event> TraceReader::next_batch() {
+  if (!state_->due_batch.empty()) return std::exchange(state_->due_batch, {});
+  return state_->next_batch();
 }
 
 // ---- formats

@@ -58,6 +58,27 @@ BOOST_AUTO_TEST_CASE(the_run_digest_is_that_of_the_records_in_one_piece) {
   BOOST_TEST(digest.value() == digest_bytes({}));
 }
 
+/// Pieces in which canonical records and others alternate, in stretches of every length.
+BOOST_AUTO_TEST_CASE(the_run_digest_does_not_depend_on_how_many_are_added_at_once) {
+  NameTable names;
+  RandomEvents random(names, 2);
+  std::vector<Event> events;
+  for (std::size_t stretch = 0; stretch < 40; ++stretch) {
+    events.push_back(random.event(*type_info(EventType::StepEnd), events.size()));
+    events.back().time = 1;
+    for (std::size_t i = 0; i < stretch; ++i)
+      events.push_back(canonical(random.event(*type_info(EventType::WindowRun), events.size())));
+  }
+  RunDigest one_by_one;
+  for (const Event& event : events) one_by_one.add(event);
+  for (const std::size_t piece : {1U, 3U, 17U, 100U, 1000U}) {
+    RunDigest digest;
+    for (std::span<const Event> left(events); !left.empty(); left = left.subspan(std::min(piece, left.size())))
+      digest.add(left.first(std::min(piece, left.size())));
+    BOOST_TEST(digest.value() == one_by_one.value());
+  }
+}
+
 BOOST_AUTO_TEST_SUITE_END()
 
 }  // namespace kvwitness::trace

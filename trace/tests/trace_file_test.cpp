@@ -321,6 +321,37 @@ BOOST_AUTO_TEST_CASE(malformed_lines_are_errors_with_line_and_byte) {
   BOOST_CHECK_THROW((void)read(jsonl.substr(0, jsonl.find('\n') + 1) + std::string((1U << 20) + 1, ' ') + "\n"), Error);
 }
 
+BOOST_AUTO_TEST_CASE(batches_and_single_events_are_the_same_events) {
+  NameTable names;
+  const std::vector<Event> events = small_run(3000);
+  for (const TraceFormat format : kFormats) {
+    const std::string bytes = saved(events, format, names);
+    for (const std::size_t singly : {0U, 1U, 300U, 3001U}) {
+      TraceReader reader(open_memory("t", bytes));
+      std::vector<Event> got;
+      Event event;
+      while (got.size() < singly && reader.next(event)) got.push_back(event);
+      for (auto batch = reader.next_batch(); !batch.empty(); batch = reader.next_batch())
+        got.insert(got.end(), batch.begin(), batch.end());
+      BOOST_TEST((got == events));
+      BOOST_TEST(reader.end().complete, reader.end().why);
+      BOOST_TEST(reader.end().byte == bytes.size());
+    }
+  }
+}
+
+BOOST_AUTO_TEST_CASE(a_malformed_line_is_told_behind_the_events_in_front_of_it) {
+  NameTable names;
+  const std::vector<Event> events = small_run(10);
+  std::string bytes = saved(events, TraceFormat::jsonl, names);
+  const std::size_t at = bytes.find("{\"n\":7");
+  bytes[at] = '!';
+  TraceReader reader(open_memory("t", bytes));
+  BOOST_TEST(reader.next_batch().size() == 7U);
+  const auto is_located = [&](const Error& error) { return error.location().byte == at; };
+  BOOST_CHECK_EXCEPTION((void)reader.next_batch(), Error, is_located);
+}
+
 BOOST_AUTO_TEST_CASE(a_damaged_block_ends_the_events_but_not_those_before) {
   NameTable names;
   const std::vector<Event> events = small_run(10000);

@@ -100,6 +100,7 @@ struct Judge::State {
     }
   }
 
+  void digest_run(std::span<const Event> batch) noexcept;
   void take(const Event& event);
   void check_stream(const Event& event);
   void check_begin(const Event& event);
@@ -186,12 +187,18 @@ void Judge::State::check_stream(const Event& event) {
     run_digest = digest.value();
     return check_end(event);
   }
-  digest.add(event);
   if (event.type == EventType::RunBegin) return check_begin(event);
   if (event.type == EventType::EventsDropped)
     incomplete(fmt::format("{} events were dropped", trace::payload_of<trace::EventsDropped>(event).count));
   if (event.type == EventType::unknown || static_cast<std::uint8_t>(event.type) > trace::kLastEventType)
     ++unknown_types;
+}
+
+/// Whatever comes in front of RunEnd.
+void Judge::State::digest_run(std::span<const Event> batch) noexcept {
+  if (has_ended) return;
+  const auto end = std::ranges::find(batch, EventType::RunEnd, &Event::type);
+  digest.add({batch.begin(), end});
 }
 
 void Judge::State::count_step() noexcept {
@@ -315,11 +322,12 @@ Judge::Judge(const trace::Claims& claims, const JudgeOptions& options)
 Judge::~Judge() = default;
 
 void Judge::on_batch(std::span<const trace::Event> events) {
+  state_->digest_run(events);
   for (const Event& event : events) state_->take(event);
 }
 
 void Judge::on_event(const trace::Event& event) {
-  state_->take(event);
+  on_batch({&event, 1});
 }
 
 void Judge::note_incomplete(std::string why) {

@@ -10,11 +10,6 @@ constexpr std::size_t kFirstRoom = 16;
 
 }  // namespace
 
-const ModelRow* LayerModel::find(Position position) const noexcept {
-  if (held().contains(position)) return &entry(position - start_).row;
-  return position < sinks_.size() ? &sinks_[position] : nullptr;
-}
-
 std::optional<LayerModel::Digests> LayerModel::digests(Range range) const noexcept {
   if (range.empty()) return Digests{};
   if (range.to <= sinks_.size()) {

@@ -75,7 +75,10 @@ void Model::apply(const Event& event) {
   using trace::EventType;
   State& state = *state_;
   switch (event.type) {
-    case EventType::StoreCreated: return state.create(event);
+    case EventType::StoreCreated:
+      state.create(event);
+      if (const StoreState* made = state.find(event.store); made != nullptr) store_models_[event.store] = &made->model;
+      return;
     case EventType::LayerDeclared: return state.declare(event);
     case EventType::LayerFormat: return state.format(event);
     case EventType::PoolDeclared: return state.declare_pool(event);
@@ -126,11 +129,6 @@ void Model::apply(const Event& event) {
       return;
     default: return;
   }
-}
-
-const StoreModel* Model::store(StoreIndex index) const noexcept {
-  const StoreState* store = state_->find(index);
-  return store == nullptr ? nullptr : &store->model;
 }
 
 std::size_t Model::stores() const noexcept {

@@ -61,7 +61,10 @@ class DonorReads final : public RuleChecker<DonorReads, kInfo, Reads> {
 
   void on(const trace::WindowOpened& opened, const Event& event, const Moment& moment) {
     const StoreModel* store = store_of(event, moment);
+    open_.reset();
     if (store == nullptr || store->call.called.operation != Operation::window) return;
+    // Nobody else's windows are compared.
+    if (!store->is_reader(event.layer) && !has_readers(*store, event.layer)) return;
     open_ = Shown{opened.view, {opened.from, opened.to}, {}, event.number};
   }
 

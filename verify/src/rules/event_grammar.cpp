@@ -57,10 +57,13 @@ class EventGrammar final : public RuleChecker<EventGrammar, kInfo, Reads> {
   }
 
  private:
-  void tell(grammar::Finding finding, const Event& event, const Moment& moment) {
-    if (!finding) return;
-    violate(event, moment, std::move(finding->expected), std::move(finding->observed),
-            finding->cause.value_or(event.number));
+  void tell(grammar::Finding&& finding, const Event& event, const Moment& moment) {
+    if (finding) [[unlikely]]
+      complain(*finding, event, moment);
+  }
+  void complain(grammar::Complaint& complaint, const Event& event, const Moment& moment) {
+    violate(event, moment, std::move(complaint.expected), std::move(complaint.observed),
+            complaint.cause.value_or(event.number));
   }
 
   template <class Part, class P>

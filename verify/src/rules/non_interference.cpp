@@ -92,7 +92,8 @@ class NonInterference final : public RuleChecker<NonInterference, kInfo, Reads> 
     if (is_same_range && (!digests || !keeps_rows_as_given(*store, event.layer))) return;
     const bool is_right =
         is_same_range && (rows->rows() == 0 || (digests->k == state.k_digest && digests->v == state.v_digest));
-    settle(is_right, rows->held(), fmt::format("{} read back", to_text(found)), event, moment);
+    settle(
+        is_right, rows->held(), [&] { return fmt::format("{} read back", to_text(found)); }, event, moment);
   }
 
  private:
@@ -135,10 +136,13 @@ class NonInterference final : public RuleChecker<NonInterference, kInfo, Reads> 
     const auto given = rows->digests(range);
     if (!given) return;
     const bool is_right = given->k == found.k && given->v == found.v;
-    settle(is_right, range, fmt::format("other rows of {}", to_text(range)), event, moment);
+    settle(
+        is_right, range, [&] { return fmt::format("other rows of {}", to_text(range)); }, event, moment);
   }
 
-  void settle(bool is_right, Range range, std::string observed, const Event& event, const Moment& moment) {
+  /// `observed()`: words for what was seen, asked for only where they are shown.
+  template <class Observed>
+  void settle(bool is_right, Range range, Observed&& observed, const Event& event, const Moment& moment) {
     const StoreModel& store = *moment.model.store(event.store);
     OfStore& of = of_store(event.store, store);
     std::uint64_t& seen = of.seen[std::size_t{event.sequence} * store.layers.size() + event.layer];
@@ -152,7 +156,7 @@ class NonInterference final : public RuleChecker<NonInterference, kInfo, Reads> 
       seen = event.number;
     } else if (was_seen) {
       violate(event, moment, fmt::format("rows of sequence {} as event {} showed them", event.sequence, seen),
-              std::move(observed), other);
+              observed(), other);
     }
   }
 

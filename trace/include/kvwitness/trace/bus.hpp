@@ -8,6 +8,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <cstring>
 #include <exception>
 #include <span>
 #include <vector>
@@ -67,20 +68,17 @@ class Bus {
 
   template <class P>
   void emit(Subject subject, const P& payload) noexcept {
-    if (!active_) return;
-    push(make_event(subject, payload), 0);
+    if (active_) put(subject, payload, 0);
   }
   /// The same with the clock's time; for the ends of spans. The clock is most of an event's cost.
   template <class P>
   void emit_stamped(Subject subject, const P& payload) noexcept {
-    if (!active_) return;
-    push(make_event(subject, payload), clock_.now_ns());
+    if (active_) put(subject, payload, clock_.now_ns());
   }
   /// The same with a time that was read from `now`.
   template <class P>
   void emit_at(Subject subject, const P& payload, std::uint64_t time_ns) noexcept {
-    if (!active_) return;
-    push(make_event(subject, payload), time_ns);
+    if (active_) put(subject, payload, time_ns);
   }
 
   /// Makes sure that the next `count` events fit without a drain; count is at most the capacity. Does nothing inside a
@@ -119,6 +117,21 @@ class Bus {
   friend class PhaseSpan;
   friend class FlushOnAssert;
 
+  /// Makes the record where it will lie: made elsewhere and copied, it costs more than twice as much.
+  template <class P>
+  void put(Subject subject, const P& payload, std::uint64_t time_ns) noexcept {
+    if (used_ >= room_) [[unlikely]]
+      return push(make_event(subject, payload), time_ns);
+    Event& record = buffer_[used_++];
+    record.number = next_number_++;
+    record.time = time_ns;
+    record.sequence = subject.sequence;
+    record.layer = subject.layer;
+    record.store = subject.store;
+    record.type = kTypeOf<P>;
+    std::memcpy(record.payload.data(), &payload, sizeof payload);
+    if constexpr (kTypeOf<P> == EventType::StepEnd) ++steps_;
+  }
   void push(const Event& event, std::uint64_t time_ns) noexcept;
   [[nodiscard]] bool make_room() noexcept;
   void append(const Event& event, std::uint64_t time_ns) noexcept;
@@ -142,6 +155,9 @@ class Bus {
   std::uint64_t dropped_pending_ = 0;  ///< lost and not yet told
   std::uint64_t steps_ = 0;
   std::size_t used_ = 0;
+  /// Records that may be written without a further look: the capacity, or 0 while a batch is handed out or a loss is
+  /// not yet told.
+  std::size_t room_ = 0;
   ViewId last_view_ = 0;
   std::size_t turn_ = 0;  ///< subscriber that the batch is handed to
   std::uint32_t spans_ = 0;

@@ -76,6 +76,9 @@ class TraceReader {
 
   /// The next event in the file's order; false at the end, whereupon `end` is final.
   [[nodiscard]] bool next(Event& event);
+  /// The next few events, which cost less together; none at the end, whereupon `end` is final. Valid until the next
+  /// call. Events that `next` was due to hand out come first.
+  [[nodiscard]] std::span<const Event> next_batch();
   [[nodiscard]] const TraceEnd& end() const noexcept;
 
  private:

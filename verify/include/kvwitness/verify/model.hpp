@@ -9,6 +9,7 @@
 #include "kvwitness/trace/event.hpp"
 
 #include <algorithm>
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -63,7 +64,10 @@ class LayerModel {
     return (range.from >= start() && range.to <= end()) || range.to <= sinks().to;
   }
   /// Null where the position is not resident. Valid until the model's next event.
-  [[nodiscard]] const ModelRow* find(Position position) const noexcept;
+  [[nodiscard]] const ModelRow* find(Position position) const noexcept {
+    if (held().contains(position)) return &entry(position - start_).row;
+    return position < sinks_.size() ? &sinks_[position] : nullptr;
+  }
   /// First position that was not evicted on request; overwriting does not move it.
   [[nodiscard]] Position evicted_to() const noexcept { return evicted_to_; }
   /// Sum of the digests of rows in `range`; nullopt where one of them is not held, or was not given.
@@ -284,7 +288,7 @@ class Model {
   void apply(const Event& event);
 
   /// Null for a store that was not created, or that declares more than the model remembers.
-  [[nodiscard]] const StoreModel* store(StoreIndex index) const noexcept;
+  [[nodiscard]] const StoreModel* store(StoreIndex index) const noexcept { return store_models_[index]; }
   [[nodiscard]] std::size_t stores() const noexcept;
   /// Never null for a declared layer and a sequence that a tracked store has; empty rows at first. Of a layer with a
   /// donor: the donor's.
@@ -310,6 +314,7 @@ class Model {
  private:
   struct State;
   std::unique_ptr<State> state_;
+  std::array<const StoreModel*, 256> store_models_{};  ///< by store; asked for with every event, by every rule
 };
 
 /// What a correct store with this declaration answers to a call, from the model's state before it. The law is in
