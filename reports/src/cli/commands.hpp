@@ -14,6 +14,7 @@ void add_inspect(CLI::App& app, int& exit_code);
 void add_convert(CLI::App& app, int& exit_code);
 void add_explain(CLI::App& app, int& exit_code);
 void add_mutants(CLI::App& app, int& exit_code);
+void add_bench_table(CLI::App& app, int& exit_code);
 void add_plan(CLI::App& app, int& exit_code);
 void add_search(CLI::App& app, int& exit_code);
 

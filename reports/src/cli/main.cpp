@@ -91,6 +91,7 @@ int main(int argc, char** argv) {
   kvwitness::cli::add_convert(app, exit_code);
   kvwitness::cli::add_explain(app, exit_code);
   kvwitness::cli::add_mutants(app, exit_code);
+  kvwitness::cli::add_bench_table(app, exit_code);
   kvwitness::cli::add_plan(app, exit_code);
   kvwitness::cli::add_search(app, exit_code);
   try {
