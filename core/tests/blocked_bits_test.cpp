@@ -147,6 +147,24 @@ BOOST_AUTO_TEST_CASE(a_query_of_a_chunk_is_as_that_query_alone) {
   }
 }
 
+BOOST_AUTO_TEST_CASE(sinks_that_leave_no_gap_change_no_bit) {
+  for (const std::uint32_t keys : {5U, 270U}) {
+    for (const std::uint32_t queries : {1U, 5U}) {
+      AttentionProblem problem({4, 2, 24}, keys, queries);
+      const std::vector<Run> runs{problem.run(0, keys)};
+      const std::vector<float> without = attend_by_blocks(problem, runs, widest_instruction_set()).out;
+      for (const std::uint32_t sinks : {1U, 3U, 200U, 256U, 262U, 300U}) {
+        for (const std::uint32_t window : {0U, keys - std::min(sinks, keys - 1), keys}) {
+          problem.input.sinks = sinks;
+          problem.input.window = {window, window != 0};
+          for (const InstructionSet set : instruction_sets())
+            BOOST_TEST(same_bits(attend_by_blocks(problem, runs, set).out, without), sinks << " sinks, " << window);
+        }
+      }
+    }
+  }
+}
+
 BOOST_AUTO_TEST_CASE(what_is_told_of_visits_is_what_the_reference_tells) {
   for (const std::uint32_t window : {0U, 1U, 9U, 256U}) {
     for (const std::uint32_t sinks : {0U, 3U, 261U}) {

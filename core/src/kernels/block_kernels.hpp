@@ -49,9 +49,11 @@ struct RunningRows {
   float* weight = nullptr;  ///< sum of the weights, relative to `max`
   float* shrink = nullptr;  ///< what a new maximum makes of the old weights
   float* sums = nullptr;    ///< [all_rows][padded]: weighted V rows
-  /// Keys of this block that a row sees: indices [from, to), as whole numbers. Null: all rows see all keys.
+  /// Keys of this block that a row sees: indices [from, to) and, below `to`, those below `sinks`, as whole numbers.
+  /// Null: all rows see all keys.
   const float* from = nullptr;
   const float* to = nullptr;
+  float sinks = 0;
 };
 
 /// A block's scores, [key][stride], and the keys in it: [from, to).

@@ -165,8 +165,9 @@ struct BlockLoops {
       Batch s = scaled<capped>(shape, Batch::load_unaligned(at));
       if constexpr (masked) {
         const Batch index(static_cast<float>(key));
+        const Mask is_behind = Batch::load_unaligned(running.from + row) <= index;
         const Mask seen =
-            (Batch::load_unaligned(running.from + row) <= index) & (index < Batch::load_unaligned(running.to + row));
+            (is_behind | (index < Batch(running.sinks))) & (index < Batch::load_unaligned(running.to + row));
         s = xsimd::select(seen, s, Batch(kNoScore));
       }
       s.store_unaligned(at);
@@ -271,7 +272,7 @@ struct BlockLoops {
 
   static bool sees(const RunningRows& running, std::size_t row, std::uint32_t index) noexcept {
     const auto at = static_cast<float>(index);
-    return running.from == nullptr || (running.from[row] <= at && at < running.to[row]);
+    return running.from == nullptr || ((running.from[row] <= at || at < running.sinks) && at < running.to[row]);
   }
 
   static bool all_see(const RunningRows& running, std::size_t first, std::size_t rows, const Tile& tile) noexcept {

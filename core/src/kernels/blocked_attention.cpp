@@ -53,18 +53,20 @@ struct PlaneRows {
   /// The end of the rows from `from` on that are read alike.
   [[nodiscard]] std::uint32_t alike(std::uint32_t from, std::uint32_t to, std::size_t dim) const noexcept {
     std::uint32_t end = from + 1;
-    while (end < to && (code[end] == code[end - 1] || read_as(code[end], dim) == read_as(code[from], dim))) ++end;
+    while (end < to && at[end] != nullptr &&
+           (code[end] == code[end - 1] || read_as(code[end], dim) == read_as(code[from], dim)))
+      ++end;
     return end;
   }
 };
 
-/// The keys of one block; those at [from, to) are there.
+/// The keys of one block; those at [from, to) are there, but for a hole between sinks and window.
 struct BlockRows {
   PlaneRows k, v;
   Position base = 0;  ///< position of index 0
   std::uint32_t from = 0;
   std::uint32_t to = 0;
-  bool is_sinks = false;
+  bool has_hole = false;
 
   [[nodiscard]] bool empty() const noexcept { return from == to; }
 };
@@ -148,21 +150,28 @@ class BlockedQueries {
     while (rows.from < rows.to) {
       const Position position = run.first + rows.from;
       const std::uint32_t index = position % block_keys_;
-      const bool is_sink = position < input_.sinks;
-      const bool follows = position - index == block_.base && index == block_.to && is_sink == block_.is_sinks;
-      if (block_.empty() || !follows) {
+      if (!follows(position, index)) {
         finish_block({run, rows});
         block_.base = position - index;
-        block_.from = index;
-        block_.is_sinks = is_sink;
+        block_.from = block_.to = index;
+        block_.has_hole = false;
       }
-      // Sinks and window are overlaps of their own, so that no stretch has both.
+      block_.has_hole |= index != block_.to;
+      for (; block_.to < index; ++block_.to) block_.k.at[block_.to] = block_.v.at[block_.to] = nullptr;
       const std::uint32_t count = std::min(rows.to - rows.from, block_keys_ - index);
       block_.k.put(index, count, run.k_row(rows.from), run.k_stride_bytes, run.k_code);
       block_.v.put(index, count, run.v_row(rows.from), run.v_stride_bytes, run.v_code);
       block_.to = index + count;
       rows.from += count;
     }
+  }
+
+  /// True where a position goes into the block: behind its last one, or behind a gap that no query sees. Blocks end
+  /// where positions say so, not where the sinks do: a query that sees all has the same bits with sinks and without.
+  [[nodiscard]] bool follows(Position position, std::uint32_t index) const noexcept {
+    if (block_.empty() || position - index != block_.base || index < block_.to) return false;
+    const Sight first = sight_of(input_, input_.first_query + first_);
+    return index == block_.to || (block_.base + block_.to >= first.sinks && position <= first.low);
   }
 
   /// Rows of a run that the next block begins with; none where there is no next block.
@@ -186,7 +195,8 @@ class BlockedQueries {
   void ask_ahead(const NextRows& next) const noexcept {
     const auto apart = static_cast<std::uint32_t>(block_keys_ / kTileKeys);
     for (std::uint32_t key = 0; key < block_keys_; key += apart)
-      if (const std::uint32_t seen = std::max(key, block_.from); seen < std::min(key + apart, block_.to))
+      if (const std::uint32_t seen = std::max(key, block_.from);
+          seen < std::min(key + apart, block_.to) && block_.v.at[seen] != nullptr)
         ask_for(block_.v.at[seen]);
     for (std::uint32_t i = next.rows.from; i < next.rows.to && i - next.rows.from < block_keys_; i += apart)
       ask_for(next.run.k_row(i));
@@ -200,13 +210,13 @@ class BlockedQueries {
   /// Says which keys of the block each query row sees, where not all see all.
   void bound_rows() noexcept {
     running_.from = running_.to = nullptr;
-    if (count_ == 1) return;
+    if (count_ == 1 && !block_.has_hole) return;
+    running_.sinks = static_cast<float>(std::min(std::max(input_.sinks, block_.base) - block_.base, block_keys_));
     std::fill_n(seen_from_, stride_, 0.0F);
     std::fill_n(seen_to_, stride_, 0.0F);
     for (std::size_t row = 0; row < shape_.all_rows(); ++row) {
       const Sight sight = sight_of(input_, input_.first_query + first_ + static_cast<Position>(query_of(row)));
-      const Position low = block_.is_sinks ? 0 : sight.low;
-      seen_from_[row] = static_cast<float>(std::max(low, block_.base + block_.from) - block_.base);
+      seen_from_[row] = static_cast<float>(std::max(sight.low, block_.base + block_.from) - block_.base);
       const Position last = std::min(sight.query, block_.base + block_.to - 1);
       seen_to_[row] = last < block_.base ? 0.0F : static_cast<float>(last - block_.base + 1);
     }
@@ -237,6 +247,10 @@ class BlockedQueries {
   /// Scores each stretch of keys whose rows are read alike, a quarter of the stretch apart.
   void score() noexcept {
     for (std::uint32_t from = block_.from; from < block_.to;) {
+      if (block_.k.at[from] == nullptr) {
+        ++from;
+        continue;
+      }
       const std::uint32_t to = block_.k.alike(from, block_.to, shape_.dim);
       const ReadAs as = read_as(block_.k.code[from], shape_.dim);
       KeyWalk keys = walk(block_.k, from, to);
@@ -267,7 +281,7 @@ class BlockedQueries {
     }
     for (std::uint32_t i = 0; i < keys.apart; ++i)
       for (std::uint32_t key = i; key < block_keys_; key += keys.apart)
-        if (block_.from <= key && key < block_.to) add_key(keys, key);
+        if (block_.from <= key && key < block_.to && block_.v.at[key] != nullptr) add_key(keys, key);
   }
 
   /// Adds one key alone.

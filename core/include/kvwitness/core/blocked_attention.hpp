@@ -32,10 +32,10 @@ enum class InstructionSet : std::uint8_t { baseline, avx2, avx512 };
 /// whose heads are no multiple of 16 values, are decoded a few at a time. Allocates nothing: `input.block_room` is
 /// scratch of `block_room_bytes` (asserts). `set` must be one that this processor runs (asserts).
 ///
-/// Blocks end where positions are multiples of `keys_of_block`, and behind the sinks; the order of additions depends on
-/// the position, the query and the shape alone. So the bits are the same for a ring, one run or pages, for a query
-/// alone or in a chunk, for coded rows and what they decode to, and for every instruction set. A NaN in `out` is always
-/// the same one.
+/// Blocks end where positions are multiples of `keys_of_block`; the order of additions depends on positions, on what
+/// the query sees and on the shape alone. So the bits are the same for a ring, one run or pages, for a query alone or
+/// in a chunk, for coded rows and what they decode to, and for every instruction set. A NaN in `out` is always the same
+/// one.
 void attend_blocked(const AttentionInput& input, std::span<const Run> runs, std::span<float> out,
                     std::span<Visited> visited, InstructionSet set = widest_instruction_set()) noexcept;
 
