@@ -17,5 +17,7 @@ void add_mutants(CLI::App& app, int& exit_code);
 void add_bench_table(CLI::App& app, int& exit_code);
 void add_plan(CLI::App& app, int& exit_code);
 void add_search(CLI::App& app, int& exit_code);
+void add_conform(CLI::App& app, int& exit_code);
+void add_plugin_host(CLI::App& app, int& exit_code);
 
 }  // namespace kvwitness::cli
