@@ -4,6 +4,9 @@
 #include "kvwitness/trace/digest.hpp"
 #include "traced_bench.hpp"
 
+#include <sys/mman.h>
+
+#include <cstddef>
 #include <string>
 
 using namespace kvwitness::core;
@@ -357,22 +360,45 @@ BOOST_AUTO_TEST_CASE(digests_are_left_out_where_they_are_not_asked_for) {
   BOOST_TEST(run.v_digest == 0U);
 }
 
-// Rows of 1 MiB come to pages that nobody touched before: 256 of each plane, or a few where pages are large.
+namespace {
+
+/// Values that nobody has read yet: each page of them faults when a store first does.
+class UntouchedRow {
+ public:
+  explicit UntouchedRow(std::size_t values)
+      : bytes_(values * sizeof(float)), start_(mmap(nullptr, bytes_, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0)) {
+    BOOST_REQUIRE(start_ != MAP_FAILED);
+  }
+  UntouchedRow(const UntouchedRow&) = delete;
+  UntouchedRow& operator=(const UntouchedRow&) = delete;
+  ~UntouchedRow() { munmap(start_, bytes_); }
+
+  [[nodiscard]] const float* values() const noexcept { return static_cast<const float*>(start_); }
+
+ private:
+  std::size_t bytes_;
+  void* start_;
+};
+
+}  // namespace
+
 BOOST_AUTO_TEST_CASE(page_faults_are_told_by_the_outermost_region) {
   LayerGeometry layer = small_layer(4, {}, false);
   layer.head_dim = 1U << 18;
   Bench bench(make_flat_store(config_of(1, layer)));
-  const std::vector<float> row(layer.head_dim, 1.0F);
-  const auto faults_of_append = [&] {
-    bench.events();
-    BOOST_REQUIRE(bench.traced->append(0, 0, {row.data(), row.data(), 1}).ok());
-    return Bench::all<trace::RegionMeasured>(bench.events())[0].faults;
+  const auto append = [&] {
+    const UntouchedRow k(layer.head_dim);
+    const UntouchedRow v(layer.head_dim);
+    BOOST_REQUIRE(bench.traced->append(0, 0, {k.values(), v.values(), 1}).ok());
   };
-  BOOST_TEST(faults_of_append() > 0U);
+  const auto faults_told = [&] { return Bench::all<trace::RegionMeasured>(bench.events())[0].faults; };
+  bench.events();
+  append();
+  BOOST_TEST(faults_told() > 0U);
   bench.bus.enter_region();
-  BOOST_REQUIRE(bench.traced->append(0, 0, {row.data(), row.data(), 1}).ok());
+  append();
   bench.bus.leave_region();
-  BOOST_TEST(Bench::all<trace::RegionMeasured>(bench.events())[0].faults == 0U);
+  BOOST_TEST(faults_told() == 0U);
 }
 
 BOOST_AUTO_TEST_SUITE_END()

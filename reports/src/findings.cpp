@@ -45,14 +45,14 @@ bool same_place(const FilePlace& left, const FilePlace& right) noexcept {
   return left.file == right.file && left.line == right.line && left.column == right.column;
 }
 
-void add_other(Finding& finding, FilePlace place) {
+void add_other(ReportedFinding& finding, FilePlace place) {
   const auto is_it = [&](const FilePlace& other) { return same_place(place, other); };
   if (is_it(finding.place) || std::ranges::any_of(finding.others, is_it)) return;
   finding.others.push_back(std::move(place));
 }
 
-Finding finding_of(const CaseResult& one, const verify::RuleVerdict& rule) {
-  Finding finding{
+ReportedFinding finding_of(const CaseResult& one, const verify::RuleVerdict& rule) {
+  ReportedFinding finding{
       .rule = rule.rule, .level = rule.level, .status = rule.status, .says = rule.note, .place = {}, .of = &one};
   finding.known = known_failure(one, rule.rule, rule.status);
   finding.violations = rule.violations;
@@ -67,16 +67,16 @@ Finding finding_of(const CaseResult& one, const verify::RuleVerdict& rule) {
   return finding;
 }
 
-Finding finding_of(const CaseResult& one, const verify::WitnessVerdict& witness) {
-  Finding finding{.rule = "witness", .status = witness.status, .says = {}, .place = {}, .of = &one};
+ReportedFinding finding_of(const CaseResult& one, const verify::WitnessVerdict& witness) {
+  ReportedFinding finding{.rule = "witness", .status = witness.status, .says = {}, .place = {}, .of = &one};
   finding.says = fmt::format("{} was met {} times", witness.name, witness.met);
   finding.place = place_of(one, verify::kNoStep);
   finding.known = known_failure(one, witness.name, witness.status);
   return finding;
 }
 
-Finding finding_of(const CaseResult& one, std::string rule, std::string says, Status status = Status::fail) {
-  Finding finding{.rule = std::move(rule), .status = status, .says = std::move(says), .place = {}, .of = &one};
+ReportedFinding finding_of(const CaseResult& one, std::string rule, std::string says, Status status = Status::fail) {
+  ReportedFinding finding{.rule = std::move(rule), .status = status, .says = std::move(says), .place = {}, .of = &one};
   finding.place = place_of(one, verify::kNoStep);
   return finding;
 }
@@ -85,7 +85,7 @@ bool is_open(Status status) noexcept {
   return status != Status::pass && status != Status::skipped;
 }
 
-void add_findings(const CaseResult& one, std::vector<Finding>& findings) {
+void add_findings(const CaseResult& one, std::vector<ReportedFinding>& findings) {
   if (!one.skipped_because.empty()) return;
   if (!one.died_because.empty()) findings.push_back(finding_of(one, "no-verdict", one.died_because));
   if (one.nondeterministic)
@@ -106,8 +106,8 @@ void add_findings(const CaseResult& one, std::vector<Finding>& findings) {
 
 }  // namespace
 
-std::vector<Finding> findings_of(const SuiteResult& result) {
-  std::vector<Finding> findings;
+std::vector<ReportedFinding> findings_of(const SuiteResult& result) {
+  std::vector<ReportedFinding> findings;
   for (const CaseResult& one : result.cases) add_findings(one, findings);
   for (const std::string& line : result.stale_baselines)
     findings.push_back({.rule = "stale-baseline", .says = line, .place = {}});

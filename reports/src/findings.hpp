@@ -19,7 +19,7 @@ struct FilePlace {
 };
 
 /// Something that is not green, one for each rule and witness of a case.
-struct Finding {
+struct ReportedFinding {
   std::string rule;  ///< id of a rule; of what the judge has no rule for, one of `report_rules`
   verify::Level level = verify::Level::must;
   verify::Status status = verify::Status::fail;
@@ -32,7 +32,7 @@ struct Finding {
 };
 
 /// In the order of the report. Points into `result`.
-[[nodiscard]] std::vector<Finding> findings_of(const SuiteResult& result);
+[[nodiscard]] std::vector<ReportedFinding> findings_of(const SuiteResult& result);
 
 /// A rule as reports name it.
 struct ReportRule {

@@ -27,7 +27,7 @@ std::string escaped(std::string_view text, std::string_view special) {
   return out;
 }
 
-std::string_view command_of(const Finding& finding) noexcept {
+std::string_view command_of(const ReportedFinding& finding) noexcept {
   if (finding.known != nullptr) return "notice";
   switch (finding.level) {
     case verify::Level::must: return "error";
@@ -41,7 +41,7 @@ std::string name_of(const CaseResult& one) {
   return case_name(one.scenario, one.variant) + " on " + one.store;
 }
 
-std::string message_of(const Finding& finding) {
+std::string message_of(const ReportedFinding& finding) {
   std::string text = finding.says;
   if (finding.of != nullptr) {
     text = fmt::format("{}: {}", name_of(*finding.of), text);
@@ -87,10 +87,10 @@ void write_counts(const SuiteResult& result, std::ostream& out) {
   out << "\n";
 }
 
-void write_finding_table(const std::vector<Finding>& findings, bool known, std::ostream& out) {
+void write_finding_table(const std::vector<ReportedFinding>& findings, bool known, std::ostream& out) {
   std::size_t lines = 0;
   std::size_t left_out = 0;
-  for (const Finding& finding : findings) {
+  for (const ReportedFinding& finding : findings) {
     if ((finding.known != nullptr) != known) continue;
     if (lines == kLinesMax) {
       ++left_out;
@@ -124,7 +124,7 @@ std::string command_property(std::string_view text) {
 }
 
 void write_annotations(const SuiteResult& result, std::ostream& out) {
-  for (const Finding& finding : findings_of(result)) {
+  for (const ReportedFinding& finding : findings_of(result)) {
     out << "::" << command_of(finding) << " ";
     if (!finding.place.file.empty()) {
       out << "file=" << command_property(finding.place.file) << ",";
@@ -137,7 +137,7 @@ void write_annotations(const SuiteResult& result, std::ostream& out) {
 }
 
 void write_markdown(const SuiteResult& result, std::ostream& out) {
-  const std::vector<Finding> findings = findings_of(result);
+  const std::vector<ReportedFinding> findings = findings_of(result);
   write_counts(result, out);
   write_finding_table(findings, false, out);
   write_finding_table(findings, true, out);

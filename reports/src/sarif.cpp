@@ -21,7 +21,7 @@ constexpr const char* kSchema =
     "https://docs.oasis-open.org/sarif/sarif/v2.1.0/errata01/os/schemas/sarif-schema-2.1.0.json";
 
 /// Source: SARIF 2.1.0, section 3.27.10.
-std::string_view level_of(const Finding& finding) noexcept {
+std::string_view level_of(const ReportedFinding& finding) noexcept {
   if (finding.status == verify::Status::inconclusive) return "none";  // what its kind "open" demands
   switch (finding.level) {
     case verify::Level::must: return "error";
@@ -53,12 +53,12 @@ Json location_json(const FilePlace& place) {
   return {{"physicalLocation", std::move(physical)}};
 }
 
-std::string case_of(const Finding& finding) {
+std::string case_of(const ReportedFinding& finding) {
   if (finding.of == nullptr) return "";
   return case_name(finding.of->scenario, finding.of->variant) + " on " + finding.of->store;
 }
 
-std::string fingerprint_of(const Finding& finding) {
+std::string fingerprint_of(const ReportedFinding& finding) {
   // What is about no case is told apart by its text; a witness by its name, which its text begins with.
   const bool is_rule = finding.of != nullptr && verify::find_rule(finding.rule) != nullptr;
   const std::string text = fmt::format("{}\n{}\n{}", finding.rule, case_of(finding),
@@ -66,7 +66,7 @@ std::string fingerprint_of(const Finding& finding) {
   return fmt::format("{:016x}", trace::digest_bytes(std::as_bytes(std::span(text))));
 }
 
-std::string message_of(const Finding& finding) {
+std::string message_of(const ReportedFinding& finding) {
   std::string text = finding.of == nullptr ? finding.says : case_of(finding) + ": " + finding.says;
   if (finding.violations > 1) text += fmt::format(" ({} violations)", finding.violations);
   if (finding.of != nullptr && !finding.of->claims.replay.empty()) text += "\nReplay: " + finding.of->claims.replay;
@@ -79,7 +79,7 @@ Json suppressions_json(const KnownFailure& known) {
   return Json::array({{{"kind", "external"}, {"status", "accepted"}, {"justification", std::move(why)}}});
 }
 
-Json result_json(const Finding& finding, std::size_t rule_index) {
+Json result_json(const ReportedFinding& finding, std::size_t rule_index) {
   const bool is_open = finding.status == verify::Status::inconclusive;
   Json json = {{"ruleId", finding.rule},
                {"ruleIndex", rule_index},
@@ -101,7 +101,7 @@ Json result_json(const Finding& finding, std::size_t rule_index) {
 }
 
 Json descriptor_json(const verify::RuleInfo& rule) {
-  const Finding as_failed{.rule = {}, .level = rule.level, .says = {}, .place = {}};
+  const ReportedFinding as_failed{.rule = {}, .level = rule.level, .says = {}, .place = {}};
   return {{"id", rule.id},
           {"shortDescription", {{"text", rule.says}}},
           {"fullDescription", {{"text", rule.formula}}},
@@ -137,13 +137,13 @@ Json invocation_json(const SuiteResult& result) {
 }  // namespace
 
 void write_sarif(const SuiteResult& result, std::ostream& out) {
-  const std::vector<Finding> findings = findings_of(result);
+  const std::vector<ReportedFinding> findings = findings_of(result);
   std::vector<std::string> rules;
-  for (const Finding& finding : findings) rules.push_back(finding.rule);
+  for (const ReportedFinding& finding : findings) rules.push_back(finding.rule);
   std::ranges::sort(rules);
   rules.erase(std::unique(rules.begin(), rules.end()), rules.end());
   Json results = Json::array();
-  for (const Finding& finding : findings) {
+  for (const ReportedFinding& finding : findings) {
     const auto index = std::ranges::lower_bound(rules, finding.rule) - rules.begin();
     results.push_back(result_json(finding, static_cast<std::size_t>(index)));
   }

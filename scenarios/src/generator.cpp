@@ -206,7 +206,8 @@ template <class Text>
   for (const trace::Capability lacking : {middle_evict, renumbers, quantised, donors, attend}) {
     if ((capabilities & static_cast<std::uint64_t>(lacking)) != 0) return false;
   }
-  return std::ranges::all_of(config.layers, [](const core::LayerGeometry& layer) { return layer.sinks == 0; });
+  return std::ranges::all_of(config.layers,
+                             [](const core::LayerGeometry& layer) { return layer.sinks == 0 && !layer.by_rank; });
 }
 
 /// Claims beyond the standing rules, as members of the script.

@@ -272,6 +272,12 @@ BOOST_AUTO_TEST_CASE(what_a_black_box_visited_is_left_to_its_outputs) {
   }
   BOOST_CHECK_EQUAL(status(trace), "vacuous");
   BOOST_CHECK(trace.failing().empty());
+  Decode tells;
+  tells.edit<trace::AttentionStep>(8, [](trace::AttentionStep& step) {
+    step.kernel = trace::KernelKind::black_box;
+    ++step.first_key;
+  });
+  BOOST_CHECK_EQUAL(status(tells), "fail");
 }
 
 BOOST_AUTO_TEST_SUITE_END()

@@ -309,7 +309,7 @@ static inline void kvw_attended(kvw_emitter* e, uint32_t view, uint32_t query, u
   p[1] = kvw_pair(view, query);
   p[2] = kvw_pair(first_key, last_key);
   p[3] = kvw_pair(last_key - first_key + 1, last_key - first_key + 1);
-  p[4] = kvw_pair(5, 0); /* a kernel that is not looked into */
+  p[4] = kvw_pair(0, 0); /* a kernel of the engine's own */
 }
 
 /* In an edit; `freed` positions were lost. */

@@ -54,8 +54,9 @@ class WindowExact final : public RuleChecker<WindowExact, kInfo, Reads> {
     if (call == nullptr || store == nullptr || rows == nullptr) return;
     judge_query(step, *call, event, moment);
     judge_view(step, *call, event, moment);
-    // What a black box visited nobody saw: visible-set and numeric-oracle judge it from outside.
-    if (step.kernel == trace::KernelKind::black_box) return;
+    // What a black box visited nobody saw, unless it is told: visible-set and numeric-oracle judge it from outside.
+    const bool is_told = step.first_key != trace::kNoPosition || step.visited != 0;
+    if (step.kernel == trace::KernelKind::black_box && !is_told) return;
     meet();
     told_.emplace();
     told_->event = event;
