@@ -1,5 +1,7 @@
 #include "entry.hpp"
 
+#include "foreign/channel.hpp"
+#include "foreign/wire.hpp"
 #include "kvwitness/core/compact_store.hpp"
 #include "kvwitness/core/flat_store.hpp"
 #include "kvwitness/core/model_config.hpp"
@@ -119,6 +121,40 @@ void fuzz_config(std::string_view bytes) {
   } catch (const trace::Error& error) {
     KVW_ASSERT(error.location().file == "fuzz");
   }
+}
+
+namespace {
+
+template <class F>
+void tolerate(F&& take) {
+  try {
+    take();
+  } catch (const wire::WireError& error) {
+    KVW_ASSERT(error.kind() == trace::LossKind::garbled || error.kind() == trace::LossKind::misshapen);
+  }
+}
+
+}  // namespace
+
+void fuzz_answer(std::string_view bytes) {
+  constexpr std::size_t kMost = 8;
+  tolerate([&] {
+    const wire::Json answer = wire::parse_message(bytes, 1);
+    std::vector<std::byte> rows(2 * sizeof(float));
+    tolerate([&] { static_cast<void>(hello_of(answer)); });
+    tolerate([&] { static_cast<void>(wire::refusal_of(answer)); });
+    tolerate([&] { KVW_ASSERT(wire::pieces_of(answer, "pieces", kMost).size() <= kMost); });
+    tolerate([&] { KVW_ASSERT(wire::moves_of(answer, "moved", kMost).size() <= kMost); });
+    tolerate([&] { KVW_ASSERT(wire::rotations_of(answer, "rotated", kMost).size() <= kMost); });
+    tolerate([&] { static_cast<void>(wire::storages_of(answer, "storages", kMost)); });
+    tolerate([&] { wire::fill_rows(answer, "k", rows); });
+    tolerate([&] {
+      const std::vector<std::byte> file = wire::bytes_of(answer, "file");
+      KVW_ASSERT(wire::to_base64(file).size() == (file.size() + 2) / 3 * 4);
+    });
+    tolerate([&] { static_cast<void>(wire::config_of(answer)); });
+    tolerate([&] { static_cast<void>(wire::u32_of(answer, "from")); });
+  });
 }
 
 }  // namespace kvwitness::core

@@ -13,4 +13,8 @@ void fuzz_state(std::string_view bytes);
 /// Reads `bytes` as a model's configuration: it throws nothing but Error, and what it accepts has layers and heads.
 void fuzz_config(std::string_view bytes);
 
+/// Takes `bytes` as an answer of a store in another process, for every operation: it throws nothing but WireError, and
+/// rows that are taken fill what they were to fill.
+void fuzz_answer(std::string_view bytes);
+
 }  // namespace kvwitness::core

@@ -6,6 +6,7 @@
 #include "kvwitness/trace/probe.hpp"
 
 #include <new>
+#include <optional>
 
 namespace kvwitness::core {
 
@@ -24,7 +25,7 @@ struct TracedStore::Call {
   std::uint64_t file = 0;  ///< digest of the file that a restore is given
   trace::ProbeReading seen{};
   std::uint64_t faults = 0;
-  bool alone = true;  ///< no other thread allocated meanwhile
+  std::optional<trace::Evidence> evidence{};  ///< none: the store was not called
 };
 
 /// A held window.
@@ -82,9 +83,11 @@ Outcome<T> TracedStore::measured(Call& call, F&& body) {
   const trace::ProbeRegion region;
   const Outcome<T> outcome = guarded<T>(call.operation, body);
   call.seen = region.seen();
-  call.alone = region.foreign_allocations() == 0;
+  // What other threads took may have been for this call: then nobody has seen what it took.
+  call.evidence = region.foreign_allocations() == 0 ? evidence_ : trace::Evidence::unmeasured;
   bus_->leave_region();
   call.faults = counts_faults ? trace::thread_minor_faults() - faults : 0;
+  if (outside_ != nullptr) take_use_outside(call);
   return outcome;
 }
 

@@ -1,5 +1,6 @@
 #include "traced_call.hpp"
 
+#include "kvwitness/core/outside.hpp"
 #include "kvwitness/trace/digest.hpp"
 
 #include <algorithm>
@@ -59,13 +60,19 @@ void TracedStore::begin(const Call& call) {
   bus_->emit(call.subject, called);
 }
 
+void TracedStore::take_use_outside(Call& call) const noexcept {
+  const std::optional<HeapUse> use = outside_->latest_use();
+  call.seen = use ? trace::ProbeReading{use->allocations, 0, use->bytes} : trace::ProbeReading{};
+  call.evidence = use ? trace::Evidence::observed : trace::Evidence::unmeasured;
+}
+
 void TracedStore::end(const Call& call, RefusalCode outcome) {
+  tell_loss(call.subject.sequence, call.subject.layer);
   trace::RegionMeasured told{};
   told.allocations = call.seen.allocations;
   told.bytes = call.seen.bytes;
   told.operation = call.operation;
-  // What other threads took may have been for this call: then nobody has seen what it took.
-  told.evidence = call.alone ? evidence_ : trace::Evidence::unmeasured;
+  told.evidence = call.evidence.value_or(evidence_);
   told.outcome = outcome;
   told.faults =
       static_cast<std::uint32_t>(std::min<std::uint64_t>(call.faults, std::numeric_limits<std::uint32_t>::max()));

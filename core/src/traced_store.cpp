@@ -1,5 +1,6 @@
 #include "kvwitness/core/traced_store.hpp"
 
+#include "kvwitness/core/outside.hpp"
 #include "kvwitness/trace/error.hpp"
 #include "traced_call.hpp"
 
@@ -40,6 +41,8 @@ std::uint64_t rope_theta_bits(const LayerGeometry& layer) noexcept {
 
 TracedStore::TracedStore(KvStore& store, trace::Bus& bus, trace::StoreIndex index, const TracedOptions& options)
     : store_(&store),
+      outside_(store.outside()),
+      attending_(can(store.layout(), trace::Capability::attend) ? store.attending() : nullptr),
       bus_(&bus),
       layout_(checked_layout(store)),
       index_(index),
@@ -197,6 +200,17 @@ void TracedStore::digest_state(SequenceId sequence, trace::DigestReason reason, 
     const auto held = extent_or_refusal(sequence, layer);
     digest_layer(sequence, layer, held ? *held : Extent{}, reason, step);
   }
+  tell_loss(sequence, trace::kNoLayer);
+}
+
+void TracedStore::tell_loss(SequenceId sequence, LayerIndex layer) {
+  const LostStore* lost = outside_ == nullptr || is_loss_told_ ? nullptr : outside_->lost();
+  if (lost == nullptr) return;
+  is_loss_told_ = true;
+  trace::Mark told{};
+  told.label = bus_->names().intern(lost->text);
+  told.value = trace::loss_value(lost->loss);
+  bus_->emit({index_, sequence, layer}, told);
 }
 
 void TracedStore::digest_layer(SequenceId sequence, LayerIndex layer, Extent held, trace::DigestReason reason,
@@ -249,6 +263,7 @@ void TracedStore::report_memory() {
     tell(report_names_.uniform_bytes, report.uniform_bytes, trace::Unit::bytes);
   }
   report_pool();
+  tell_loss(trace::kNoSequence, trace::kNoLayer);
 }
 
 }  // namespace kvwitness::core

@@ -1,6 +1,6 @@
-#include "traced_call.hpp"
-
+#include "kvwitness/core/attending.hpp"
 #include "kvwitness/trace/digest.hpp"
+#include "traced_call.hpp"
 
 #include <algorithm>
 #include <cstring>
@@ -298,6 +298,19 @@ Outcome<Done> TracedStore::validity(const View& view) const {
   return store_->still_valid(view.source);
 }
 
+bool TracedStore::attends_itself(const View& view, const AttentionInput& input) const noexcept {
+  const trace::Subject& subject = view.subject;
+  // Whoever asks for the golden arithmetic asks for its bits.
+  const bool is_golden = input.two_pass != nullptr;
+  if (attending_ == nullptr || is_golden || view.gathered || !knows(subject.sequence, subject.layer)) return false;
+  const Range seen = view.source.range;
+  const Position end = accepted_[cell(subject.sequence, subject.layer)];
+  const auto held = extent_or_refusal(subject.sequence, subject.layer);
+  const Position low = trace::window_low(input.window, input.first_query);
+  return held && seen.to == end && input.first_query + input.count == end &&
+         seen.from <= std::max(low, held->window_start);
+}
+
 Outcome<Done> TracedStore::attend(trace::ViewId id, const AttentionInput& input, const AttentionPath& path,
                                   std::span<float> out, Source source) {
   View& view = find(id);
@@ -316,14 +329,16 @@ Outcome<Done> TracedStore::attend(trace::ViewId id, const AttentionInput& input,
   AttentionInput with_room = input;
   const bool is_known = knows(view.subject.sequence, view.subject.layer);
   with_room.row_room = std::span(row_room_).first(is_known ? 2 * config().layers[view.subject.layer].kv_elements() : 0);
+  const bool is_own = attends_itself(view, input);
   const auto attended = measured<Done>(call, [&]() -> Outcome<Done> {
     const auto valid = validity(view);
+    if (valid && is_own) return attending_->attend(view.subject.sequence, view.subject.layer, input, out);
     if (valid) path.attend(view.subject.layer, with_room, view.readable, out, visited);
     return valid;
   });
   if (!attended) return refused(call, attended.refusal());
   if (view.changes != changes_) tell_runs(view);
-  tell_attention(call, view.gathered, path.kernel(input), out, row);
+  tell_attention(call, view.gathered, is_own ? trace::KernelKind::black_box : path.kernel(input), out, row);
   end(call, RefusalCode::none);
   return Done{};
 }

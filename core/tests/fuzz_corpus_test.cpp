@@ -31,6 +31,7 @@ BOOST_AUTO_TEST_SUITE(fuzz_corpus)
 BOOST_AUTO_TEST_CASE(every_input_of_the_corpora_is_survived) {
   BOOST_TEST(replay("state", fuzz_state) > 0U);
   BOOST_TEST(replay("config", fuzz_config) > 0U);
+  BOOST_TEST(replay("answer", fuzz_answer) > 0U);
 }
 
 BOOST_AUTO_TEST_SUITE_END()

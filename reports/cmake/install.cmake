@@ -1,5 +1,5 @@
-# find_package(kvwitness): targets kvwitness::trace .. kvwitness::reports, kvwitness::probe where this build has it, and
-# kvwitness_LIBRARY_DIR, the scenarios.
+# find_package(kvwitness): targets kvwitness::trace .. kvwitness::reports, kvwitness::conformance, kvwitness::probe where
+# this build has it, and kvwitness_LIBRARY_DIR, the scenarios.
 set(package_dir ${CMAKE_INSTALL_LIBDIR}/cmake/kvwitness)
 
 install(EXPORT kvwitnessTargets NAMESPACE kvwitness:: DESTINATION ${package_dir})
@@ -26,4 +26,5 @@ install(FILES ${PROJECT_SOURCE_DIR}/LICENSE ${PROJECT_SOURCE_DIR}/README.md DEST
 install(FILES ${PROJECT_SOURCE_DIR}/trace/events.md DESTINATION ${CMAKE_INSTALL_DOCDIR}/trace)
 install(DIRECTORY ${PROJECT_SOURCE_DIR}/trace/schema DESTINATION ${CMAKE_INSTALL_DOCDIR}/trace)
 install(FILES ${PROJECT_SOURCE_DIR}/scenarios/FORMAT.md DESTINATION ${CMAKE_INSTALL_DOCDIR}/scenarios)
+install(FILES ${PROJECT_SOURCE_DIR}/core/PROTOCOL.md DESTINATION ${CMAKE_INSTALL_DOCDIR}/core)
 install(DIRECTORY ${PROJECT_SOURCE_DIR}/reports/examples ${PROJECT_SOURCE_DIR}/reports/schema DESTINATION ${CMAKE_INSTALL_DOCDIR}/reports)

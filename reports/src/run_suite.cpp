@@ -83,6 +83,9 @@ class Work {
       CaseResult result = run_case(case_of(task), task.kind->name, *registry_, own);
       result.number = task.number;
       return result;
+    } catch (const scenarios::BuildError& error) {
+      if (!options_->skip_unbuildable) throw;
+      return skipped(task, error.message());
     } catch (const trace::Error&) {
       throw;
     } catch (const std::exception& error) {

@@ -7,6 +7,7 @@
 #include "kvwitness/trace/error.hpp"
 #include "kvwitness/verify/checker.hpp"
 
+#include "script_tree.hpp"
 #include "search_corpus.hpp"
 #include "shrink.hpp"
 
@@ -19,6 +20,9 @@ namespace kvwitness::reports {
 namespace {
 
 using Clock = std::chrono::steady_clock;
+
+/// Generated scripts lie in no file; errors name this one.
+constexpr const char* kScriptFile = "search.jsonc";
 
 double seconds_since(Clock::time_point start) {
   return std::chrono::duration<double>(Clock::now() - start).count();
@@ -178,27 +182,16 @@ void Search::generate() {
   }
 }
 
-/// The script of a tree; nothing where it cannot be read.
-std::optional<scenarios::Case> case_of(const ScriptTree& tree) {
-  try {
-    scenarios::Script script = scenarios::parse_script(tree.dump(), "search.jsonc", {});
-    if (script.cases.size() != 1) return std::nullopt;
-    return std::move(script.cases.front());
-  } catch (const trace::Error&) {
-    return std::nullopt;
-  }
-}
-
 ShrinkOracle Search::oracle(const std::string& rule) const {
   ShrinkOracle oracle;
   oracle.fault = [this](const ScriptTree& tree) -> std::optional<ShrinkOracle::Fault> {
-    const std::optional<scenarios::Case> which = case_of(tree);
+    const std::optional<scenarios::Case> which = case_of(tree, kScriptFile);
     if (!which) return ShrinkOracle::Fault{};
     const std::optional<scenarios::Misstep> wrong = misstep(*which);
     return wrong ? std::optional(ShrinkOracle::Fault{wrong->step}) : std::nullopt;
   };
   oracle.fails = [this, rule](const ScriptTree& tree) {
-    const std::optional<scenarios::Case> which = case_of(tree);
+    const std::optional<scenarios::Case> which = case_of(tree, kScriptFile);
     const std::optional<CaseResult> run = which ? run_case(*which) : std::nullopt;
     return run && !blaming_rule(*run, *which, rule).empty();
   };
@@ -235,7 +228,7 @@ void store(const std::filesystem::path& file, Finding& finding) {
 void Search::keep(ScriptTree script, Finding& finding) const {
   finding.steps_after = script["steps"].size();
   const StoredName name = stored_name(kind_->name, finding.rule, script);
-  if (const std::optional<scenarios::Case> which = case_of(script); which && finding.not_shrunk.empty())
+  if (const std::optional<scenarios::Case> which = case_of(script, kScriptFile); which && finding.not_shrunk.empty())
     set_requirements(script, least_capabilities(*which, kind_->capabilities, *registry_));
   set_header(script, name.id, stored_title(kind_->name, finding.rule));
   const std::string_view legal = finding.not_shrunk.empty() ? "the law grants it every call below"

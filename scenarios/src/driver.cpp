@@ -48,14 +48,32 @@ std::string quoted(const std::string& text) {
   return result + "'";
 }
 
-std::string replay_command(const Case& which, const DriveOptions& options) {
+/// What nobody can count is not asked for.
+void drop_unmeasured(trace::Claims& claims) {
+  claims.budgets.allocations_per_token.reset();
+  std::erase_if(claims.rules, [](const trace::RuleRequest& asked) { return asked.rule == "zero-alloc-per-token"; });
+}
+
+/// Attention of a store's own has other bits than the product's, and what it visits is not seen: it is judged by its
+/// outputs, against the oracle.
+void drop_what_black_boxes_lack(trace::Claims& claims, const std::string& store) {
+  const auto is_its = [&](const std::string& label) { return label.starts_with(store + "."); };
+  std::erase_if(claims.rules, [&](const trace::RuleRequest& asked) {
+    const bool is_by_bits = asked.rule == "same-output" && asked.tolerance.by == trace::Comparison::bits;
+    return asked.rule == "window-exact" || (is_by_bits && (is_its(asked.left) || is_its(asked.right)));
+  });
+}
+
+std::string replay_command(const Case& which, const StoreRegistry& registry, const DriveOptions& options) {
   const trace::Claims& claims = which.claims;
   const std::string name =
       claims.variant.empty() ? claims.scenario : fmt::format("{}[{}]", claims.scenario, claims.variant);
-  std::string command = "kvwitness run";
+  const StoreKind* kind = registry.find(options.sut);
+  const bool has_own_command = kind != nullptr && !kind->replay.empty();
+  std::string command = "kvwitness " + (has_own_command ? kind->replay : std::string("run"));
   if (!which.file.empty()) command += " " + quoted(which.file.generic_string());
   command += fmt::format(" --filter {}", quoted(name));
-  if (!options.sut.empty()) command += fmt::format(" --store {}", quoted(options.sut));
+  if (!options.sut.empty() && !has_own_command) command += fmt::format(" --store {}", quoted(options.sut));
   command += fmt::format(" --seed {:#x}", claims.seed);
   for (const std::string& override : which.overrides) command += fmt::format(" --param {}", quoted(override));
   return command;
@@ -108,8 +126,12 @@ trace::Claims resolved_claims(const Case& which, const StoreRegistry& registry, 
     trace::StoreClaim& store = claims.stores[i];
     store.kind = resolved(store.kind, options);
     require_kind(registry, store.kind, which.stores.at(i));
+    const StoreKind& kind = *registry.find(store.kind);
+    if (!kind.is_measured) drop_unmeasured(claims);
+    if ((kind.capabilities & static_cast<std::uint64_t>(trace::Capability::attend)) != 0)
+      drop_what_black_boxes_lack(claims, store.name);
   }
-  claims.replay = replay_command(which, options);
+  claims.replay = replay_command(which, registry, options);
   return claims;
 }
 

@@ -16,11 +16,12 @@ namespace kvwitness::scenarios {
 }
 
 /// Runs `body()`, which returns a RefusalCode, and ends the step. Where the `events` that it tells at most fit into the
-/// bus's buffer, it runs in a measured region, told as RegionMeasured with operation decode.
+/// bus's buffer, it runs in a measured region, told as RegionMeasured with operation decode. Not so of a store in
+/// another process: what this one allocates meanwhile is not the store's.
 template <class F>
 trace::RefusalCode measured_decode(Stage& stage, const StepSpan& span, std::size_t events, F&& body) {
   trace::Bus& bus = stage.bus();
-  if (events > bus.capacity()) {
+  if (events > bus.capacity() || stage.is_outside(span.subject.store)) {
     const trace::RefusalCode code = body();
     stage.end_step(span, outcome_of(code));
     return code;

@@ -64,6 +64,8 @@ class Stage {
   [[nodiscard]] StoreRun& store(std::string_view name);
   [[nodiscard]] std::vector<StoreRun*> stores(const Step& step);
   [[nodiscard]] std::span<const std::unique_ptr<StoreRun>> stores() const noexcept { return stores_; }
+  /// The store's work is done in another process.
+  [[nodiscard]] bool is_outside(trace::StoreIndex store) const noexcept { return stores_[store]->traced().is_outside(); }
   /// Index of a step's stream.
   [[nodiscard]] std::size_t stream(const Step& step) const;
   [[nodiscard]] RowRooms& rooms() noexcept { return rooms_; }

@@ -36,9 +36,9 @@ Built build(const StoreSpec& spec, const StoreKind& kind) {
     built.subject = kind.make(config);
     return built;
   } catch (const trace::Error& error) {
-    throw trace::Error(spec.kind_at, fmt::format("store '{}' of kind {}: {}", spec.name, kind.name, error.what()));
+    throw BuildError(spec.kind_at, fmt::format("store '{}' of kind {}: {}", spec.name, kind.name, error.what()));
   } catch (const std::bad_alloc&) {
-    throw trace::Error(spec.kind_at, fmt::format("store '{}' of kind {}: not enough memory", spec.name, kind.name));
+    throw BuildError(spec.kind_at, fmt::format("store '{}' of kind {}: not enough memory", spec.name, kind.name));
   }
 }
 
@@ -76,7 +76,7 @@ StoreRun::StoreRun(const StoreSpec& spec, const StoreKind& kind, std::size_t str
   }
   for (trace::LayerIndex layer = 0; layer < layers(); ++layer)
     if (has_own_rows(layer)) last_own_ = layer;
-  stray_ = {std::vector<trace::Position>(layers()), 0, std::vector<std::uint32_t>(streams)};
+  stray_ = {std::vector<trace::Position>(layers()), 0, std::vector<std::uint32_t>(streams), {}};
   sequences_.assign(config().sequences, stray_);
   for (trace::SequenceId id = 0; id < sequences_.size(); ++id)
     std::ranges::fill(sequences_[id].ordinals, first_ordinal(id));

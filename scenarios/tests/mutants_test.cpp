@@ -29,7 +29,7 @@ const std::set<std::string_view> kRules = {
     "rope-ledger",          "bounded-memory",    "ledger-balance",   "event-grammar",   "trace-truth",
     "quantise-once",        "accounting",        "admission",        "block-reference", "non-interference",
     "pool-conservation",    "prefix-sound",      "shared-write",     "stream-order",    "suffix-relativity",
-    "saved-state",          "plan-matches",      "donor-reads"};
+    "saved-state",          "plan-matches",      "donor-reads",       "store-answers"};
 
 template <class Store>
 StoreKind plain_kind(const std::string& name, mutants::Addressing addressing) {

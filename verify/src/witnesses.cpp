@@ -245,7 +245,8 @@ void WitnessBoard::on_refused(const Event& event) {
 void WitnessBoard::on_attention(const Event& event, const Model& model, const StoreModel& store) {
   const auto step = trace::payload_of<trace::AttentionStep>(event);
   meet(event.store, Property::attention_step);
-  if (step.visited < std::uint64_t{step.query} + 1) meet(event.store, Property::attention_limited);
+  const bool is_seen = step.kernel != trace::KernelKind::black_box;
+  if (is_seen && step.visited < std::uint64_t{step.query} + 1) meet(event.store, Property::attention_limited);
   if (store.call.called.operation == Operation::attend && store.call.called.count > 1)
     meet(event.store, Property::attention_chunk);
   const ViewModel* view = model.view(step.view);

@@ -261,4 +261,17 @@ BOOST_AUTO_TEST_CASE(without_attention_it_is_vacuous) {
   BOOST_CHECK_EQUAL(status(trace), "vacuous");
 }
 
+BOOST_AUTO_TEST_CASE(what_a_black_box_visited_is_left_to_its_outputs) {
+  Decode trace;
+  for (std::size_t nth = 0; nth < 9; ++nth) {
+    trace.edit<trace::AttentionStep>(nth, [](trace::AttentionStep& step) {
+      step.kernel = trace::KernelKind::black_box;
+      step.first_key = step.last_key = trace::kNoPosition;
+      step.visited = step.rows_read = 0;
+    });
+  }
+  BOOST_CHECK_EQUAL(status(trace), "vacuous");
+  BOOST_CHECK(trace.failing().empty());
+}
+
 BOOST_AUTO_TEST_SUITE_END()

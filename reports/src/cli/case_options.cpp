@@ -9,6 +9,7 @@
 
 #include "output.hpp"
 #include "reports_option.hpp"
+#include "temporary_directory.hpp"
 
 #include <algorithm>
 #include <iostream>
@@ -176,11 +177,11 @@ CaseRun case_run(const CaseOptions& options) {
 }
 
 int run_cases(const CaseOptions& options, const scenarios::StoreRegistry& registry, CaseRun run,
-              const WriteResult& fallback) {
+              const WriteResult& fallback, const Conclude& conclude) {
   if (!options.list.empty()) return list_cases(options, registry, run);
   reports::SuiteOptions& suite = run.suite;
   Reports reports(options.reports, inputs_of(options));
-  std::optional<TemporaryDirectory> temporary;
+  std::optional<reports::TemporaryDirectory> temporary;
   if (reports.needs_traces() && options.trace_dir.empty()) {
     suite.trace_dir = temporary.emplace().path();
     suite.trace_format = "blocks";
@@ -199,7 +200,7 @@ int run_cases(const CaseOptions& options, const scenarios::StoreRegistry& regist
   }
   reports.finish(result, fallback);
   tell_troubles(result);
-  const int code = reports::exit_code(result);
+  const int code = conclude ? conclude(result) : reports::exit_code(result);
   if (code == static_cast<int>(reports::ExitCode::nothing_selected))
     std::cerr << "kvwitness: nothing was run: " << why_nothing_was_run(options, result) << "\n";
   return code;

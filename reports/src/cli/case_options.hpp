@@ -51,10 +51,13 @@ struct CaseRun {
 /// What is printed where no report goes to standard output.
 using WriteResult = std::function<void(const reports::SuiteResult& result, std::ostream& out, bool color)>;
 
+/// What the exit code is, once the reports are written.
+using Conclude = std::function<int(const reports::SuiteResult& result)>;
+
 /// Lists the cases of `run`, or runs them after the canary, and writes the reports. `run` is what `case_run` gave, with
-/// the stores chosen. Returns the exit code.
+/// the stores chosen. Returns the exit code: the suite's where nothing else concludes.
 [[nodiscard]] int run_cases(const CaseOptions& options, const scenarios::StoreRegistry& registry, CaseRun run,
-                            const WriteResult& fallback);
+                            const WriteResult& fallback, const Conclude& conclude = {});
 
 /// Says on standard error what no report of a single case shows: processes that died, and stale lines.
 void tell_troubles(const reports::SuiteResult& result);

@@ -16,5 +16,7 @@ void add_explain(CLI::App& app, int& exit_code);
 void add_mutants(CLI::App& app, int& exit_code);
 void add_plan(CLI::App& app, int& exit_code);
 void add_search(CLI::App& app, int& exit_code);
+void add_conform(CLI::App& app, int& exit_code);
+void add_plugin_host(CLI::App& app, int& exit_code);
 
 }  // namespace kvwitness::cli

@@ -93,6 +93,8 @@ int main(int argc, char** argv) {
   kvwitness::cli::add_mutants(app, exit_code);
   kvwitness::cli::add_plan(app, exit_code);
   kvwitness::cli::add_search(app, exit_code);
+  kvwitness::cli::add_conform(app, exit_code);
+  kvwitness::cli::add_plugin_host(app, exit_code);
   try {
     return parse_and_run(app, argc, argv, exit_code);
   } catch (const kvwitness::trace::Error& error) {

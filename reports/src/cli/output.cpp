@@ -50,17 +50,6 @@ void Output::close() {
   if (!*stream_) fail(name_, std::string("cannot be written: ") + (errno != 0 ? std::strerror(errno) : "write error"));
 }
 
-TemporaryDirectory::TemporaryDirectory() {
-  std::string name = (std::filesystem::temp_directory_path() / "kvwitness-XXXXXX").string();
-  if (mkdtemp(name.data()) == nullptr) fail(name, std::string("cannot be created: ") + std::strerror(errno));
-  path_ = name;
-}
-
-TemporaryDirectory::~TemporaryDirectory() {
-  std::error_code ignored;
-  std::filesystem::remove_all(path_, ignored);
-}
-
 std::function<void(const std::string&)> progress_line() {
   if (isatty(STDERR_FILENO) == 0) return {};
   using Clock = std::chrono::steady_clock;

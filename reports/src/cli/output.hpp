@@ -24,19 +24,6 @@ class Output {
   std::ostream* stream_;
 };
 
-/// A directory of its own for traces that are only needed for a moment; removed with all that is in it.
-class TemporaryDirectory {
- public:
-  TemporaryDirectory();
-  ~TemporaryDirectory();
-  TemporaryDirectory(const TemporaryDirectory&) = delete;
-  TemporaryDirectory& operator=(const TemporaryDirectory&) = delete;
-  [[nodiscard]] const std::filesystem::path& path() const noexcept { return path_; }
-
- private:
-  std::filesystem::path path_;
-};
-
 /// One line on standard error that says what is being done; only on a terminal, from one second on, ten times a second.
 [[nodiscard]] std::function<void(const std::string&)> progress_line();
 /// Takes the line away.

@@ -4,6 +4,7 @@
 #include "kvwitness/trace/error.hpp"
 
 #include "commands.hpp"
+#include "foreign_options.hpp"
 #include "reports_option.hpp"
 #include "table_outputs.hpp"
 
@@ -15,6 +16,7 @@ namespace kvwitness::cli {
 namespace {
 
 struct SearchCommand {
+  ForeignOptions foreign;
   std::string store;
   std::uint64_t seed = 0x5eed;
   double seconds = 60;
@@ -39,6 +41,7 @@ Examples:
   kvwitness search --store ring --time 600 --seed 7      ten, with other scripts
   kvwitness search --store mutant:ring-physical-order    a store that is wrong on purpose
   kvwitness search --store flat --with-refusals --scripts 1000 --rule legal-refused
+  kvwitness search --exec 'python3 mine.py'              a store of one's own, in any language
   kvwitness search --mutants --report json=search.json   which seeded faults it finds, and how soon)";
 
 reports::SearchOptions search_options(const SearchCommand& command) {
@@ -66,9 +69,12 @@ int report(const Result& result, Outputs outputs) {
 }
 
 int run_search(const SearchCommand& command) {
-  if (command.mutants == !command.store.empty()) throw trace::Error("search takes --store NAME, or --mutants");
+  const int subjects =
+      (command.mutants ? 1 : 0) + (command.store.empty() ? 0 : 1) + (command.foreign.are_given() ? 1 : 0);
+  if (subjects != 1)
+    throw trace::Error("search takes one of --store NAME, --plugin FILE, --exec COMMAND and --mutants");
   if (!command.mutants && !command.mutant.empty()) throw trace::Error("--mutant goes with --mutants");
-  const reports::SearchOptions options = search_options(command);
+  reports::SearchOptions options = search_options(command);
   Outputs outputs = open_outputs(command.reports, "search", {});
   if (!reports::canary_is_blamed()) {
     std::cerr << "kvwitness: internal error: a store that is known to be wrong was not blamed; no verdict of this run "
@@ -76,7 +82,8 @@ int run_search(const SearchCommand& command) {
     return static_cast<int>(reports::ExitCode::internal_error);
   }
   if (command.mutants) return report(reports::search_mutants({command.mutant, options}), std::move(outputs));
-  const scenarios::StoreRegistry registry = scenarios::with_mutants(scenarios::product_stores());
+  scenarios::StoreRegistry registry = scenarios::with_mutants(scenarios::product_stores());
+  if (command.foreign.are_given()) options.store = add_foreign_kind(command.foreign, registry);
   return report(reports::search(registry, options), std::move(outputs));
 }
 
@@ -86,6 +93,7 @@ void add_search(CLI::App& app, int& exit_code) {
   const auto options = std::make_shared<SearchCommand>();
   CLI::App& command = *app.add_subcommand("search", "Look for a failure with random legal scripts, and make it small");
   command.add_option("--store", options->store, "Store under test. See list --stores")->check(not_empty());
+  add_foreign_options(command, options->foreign);
   command.add_option("--seed", options->seed, "Of the first script; the next ones count up from it")
       ->type_name("U64")
       ->capture_default_str();

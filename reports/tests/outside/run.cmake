@@ -20,11 +20,20 @@ else()
 endif()
 # What the documents link to is installed beside them.
 foreach(document README.md LICENSE trace/events.md trace/schema/trace-1.json scenarios/FORMAT.md
-                 reports/examples/own_store/main.cpp)
+                 core/PROTOCOL.md reports/examples/foreign/ring.py reports/examples/own_store/main.cpp)
   if(NOT EXISTS ${WORK}/stage/share/doc/kvwitness/${document})
     message(FATAL_ERROR "${document} is not installed")
   endif()
 endforeach()
+# The examples are projects of their own: a store in C++, and a plug-in in C, conform outside of this tree.
+set(examples ${WORK}/stage/share/doc/kvwitness/reports/examples)
+foreach(example own_store foreign)
+  run(${CMAKE_COMMAND} -S ${examples}/${example} -B ${WORK}/${example} -G ${GENERATOR} -DCMAKE_CXX_COMPILER=${CXX}
+      -DCMAKE_BUILD_TYPE=Debug -DCMAKE_PREFIX_PATH=${WORK}/stage)
+  run(${CMAKE_COMMAND} --build ${WORK}/${example})
+endforeach()
+run(${WORK}/own_store/own_store)
+run(${WORK}/stage/bin/kvwitness conform --plugin ${WORK}/foreign/libring.so)
 # The installed program finds the installed scenarios beside itself.
 run(${WORK}/stage/bin/kvwitness run --filter ring/wrap-identity)
 file(REMOVE_RECURSE ${WORK})

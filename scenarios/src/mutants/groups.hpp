@@ -29,6 +29,7 @@ namespace kvwitness::scenarios::mutants {
 [[nodiscard]] std::span<const Mutant> keeping_mutants();
 [[nodiscard]] std::span<const Mutant> pages_mutants();
 [[nodiscard]] std::span<const Mutant> case_mutants();
+[[nodiscard]] std::span<const Mutant> losing_mutants();
 [[nodiscard]] std::span<const Mutant> trace_mutants();
 
 /// What a reader of the matrix needs to know of a mutant, apart from how it is made.

@@ -117,6 +117,7 @@ template <class C>
 [[nodiscard]] const Rule& saved_state_rule();
 [[nodiscard]] const Rule& shared_write_rule();
 [[nodiscard]] const Rule& stale_refusal_rule();
+[[nodiscard]] const Rule& store_answers_rule();
 [[nodiscard]] const Rule& stream_order_rule();
 [[nodiscard]] const Rule& suffix_relativity_rule();
 [[nodiscard]] const Rule& trace_truth_rule();

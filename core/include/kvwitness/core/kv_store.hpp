@@ -162,7 +162,9 @@ class Saving {
   virtual Outcome<SavedState> restore(SequenceId sequence, std::span<const std::byte> file) = 0;
 };
 
+class Attending;
 class Forking;
+class Outside;
 class Paging;
 
 /// Ids, ranges and layers come from scripts and foreign code: every call refuses nonsense instead of asserting.
@@ -227,6 +229,12 @@ class KvStore {
   [[nodiscard]] virtual Forking* forking() noexcept { return nullptr; }
   /// Of stores with the capability `paged` (core/paging.hpp); null: it has no blocks. Owned by the store.
   [[nodiscard]] virtual Paging* paging() noexcept { return nullptr; }
+  /// Of stores with the capability `attend` (core/attending.hpp); null: attention reads its windows. Owned by the
+  /// store.
+  [[nodiscard]] virtual Attending* attending() noexcept { return nullptr; }
+  /// Of stores whose work is done in another process (core/outside.hpp); null: it is done in this one. Owned by the
+  /// store.
+  [[nodiscard]] virtual Outside* outside() noexcept { return nullptr; }
 };
 
 /// A refusal of `operation` with what was asked and what is held.

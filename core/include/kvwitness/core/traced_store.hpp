@@ -39,6 +39,9 @@ struct TracedOptions {
 /// store declared, or in the room that it was given to copy into, aligned for their format; the rest of a run is told
 /// without digests and is seen by no kernel. A call that throws is told as a refusal: `no_memory` for std::bad_alloc,
 /// `corrupt` for anything else; so is one that refuses without a reason.
+///
+/// Of a store in another process (core/outside.hpp), what its calls allocated is told as that process counted it, or as
+/// unmeasured; and once it is lost, that is told as a Mark.
 class TracedStore {
  public:
   /// Tells what the store is and what memory it declares. Throws trace::Error for a store without a valid
@@ -53,6 +56,8 @@ class TracedStore {
   /// The store itself, for looking without telling.
   [[nodiscard]] const KvStore& untold() const noexcept { return *store_; }
   [[nodiscard]] trace::StoreIndex index() const noexcept { return index_; }
+  /// Its work is done in another process: what this one allocates meanwhile says nothing of it.
+  [[nodiscard]] bool is_outside() const noexcept { return outside_ != nullptr; }
   /// What lies behind an evicted range gets new positions.
   [[nodiscard]] bool renumbers() const noexcept {
     return (layout_.capabilities & static_cast<std::uint64_t>(trace::Capability::renumbers)) != 0;
@@ -83,7 +88,8 @@ class TracedStore {
 
   /// Attends through `path` over an open window, after asking the store whether it is still valid (`stale`). `out`
   /// [count][q_heads * head_dim]; count is at most queries_max (asserts). One AttentionStep a query. Coded rows are
-  /// decoded one at a time.
+  /// decoded one at a time. A store that brings its own attention computes it itself, where the view is what its
+  /// queries see now; what it visited is then told by nobody (kernel black_box).
   Outcome<Done> attend(trace::ViewId view, const AttentionInput& input, const AttentionPath& path, std::span<float> out,
                        Source source = {});
 
@@ -168,6 +174,11 @@ class TracedStore {
   /// Tells the refusal, ends the call and reads the sequence back.
   trace::Refused refused(const Call& call, trace::Refused refusal);
 
+  /// Tells, once, that the store was lost.
+  void tell_loss(SequenceId sequence, LayerIndex layer);
+  /// What the latest call took, as the process that served it counted it.
+  void take_use_outside(Call& call) const noexcept;
+
   void tell_rows_given(const Call& call, const RowsIn& rows, Position first);
   void tell_declared(const Call& call, const Declared& declared);
   void tell_overwrites(const Call& call, const Appended& appended);
@@ -238,11 +249,15 @@ class TracedStore {
   void tell_runs(View& view);
   /// Tells which keys a window hands out rotated to which ranks.
   void tell_ranks(const View& view);
+  /// The view is all that the queries see of the layer as it is now, and the store brings its own attention.
+  [[nodiscard]] bool attends_itself(const View& view, const AttentionInput& input) const noexcept;
   void tell_attention(const Call& call, bool gathered, trace::KernelKind kernel, std::span<const float> out,
                       std::size_t row);
   void tell_mask(const Call& call, const trace::AttentionStep& step, Range gap);
 
   KvStore* store_;
+  Outside* outside_;      ///< null: the store's work is done here
+  Attending* attending_;  ///< null: attention reads the store's windows
   trace::Bus* bus_;
   StoreLayout layout_;
   trace::StoreIndex index_;
@@ -262,6 +277,7 @@ class TracedStore {
   RowCode v_code_;
   std::vector<float> row_room_;  ///< where attention decodes a row of each side
   std::uint64_t changes_ = 0;    ///< accepted appends and edits
+  bool is_loss_told_ = false;
 };
 
 }  // namespace kvwitness::core

@@ -98,10 +98,11 @@ struct SuiteOptions {
   std::filesystem::path trace_dir{};            ///< where every case's trace is saved; empty: nowhere
   std::string trace_format = "jsonl";           ///< or "blocks"
   trace::ClockKind clock = trace::ClockKind::none;
-  std::uint32_t repeat = 1;  ///< times that each case is run; their digests are compared
-  Shard shard{};             ///< the part of the selection that is run
-  std::uint32_t jobs = 1;    ///< processes that run cases; more than 1: they are forked, see `run_suite`
-  bool fail_fast = false;    ///< nothing is run after the first case that `is_bad`
+  std::uint32_t repeat = 1;       ///< times that each case is run; their digests are compared
+  Shard shard{};                  ///< the part of the selection that is run
+  std::uint32_t jobs = 1;         ///< processes that run cases; more than 1: they are forked, see `run_suite`
+  bool fail_fast = false;         ///< nothing is run after the first case that `is_bad`
+  bool skip_unbuildable = false;  ///< a store that its kind refuses to build skips the case; else it ends the run
   /// Cases ("id[variant]", store) that are run, all others are left out; absent: all that are selected.
   std::optional<std::set<std::pair<std::string, std::string>>> only{};
   bool update_goldens = false;       ///< write goldens for scripts that have some or were named, instead of comparing

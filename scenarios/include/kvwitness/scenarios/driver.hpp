@@ -25,8 +25,8 @@ struct DriveOptions {
 
 /// Runs the case on the bus, RunBegin to RunEnd, in the order of trace/events.md. `claims` are the resolved ones.
 /// Interns every name before the first step; allocates nothing per token. Throws trace::Error for what cannot be
-/// loaded: a workload file (read through before RunBegin), a kind that is not registered, a store that its kind refuses
-/// to build. A run that an exception ends has no RunEnd.
+/// loaded: a workload file (read through before RunBegin), a kind that is not registered; BuildError for a store that
+/// its kind refuses to build. A run that an exception ends has no RunEnd.
 void drive(const Case& which, const trace::Claims& claims, const StoreRegistry& registry, trace::Bus& bus,
            const DriveOptions& options);
 

@@ -6,6 +6,7 @@
 #include "kvwitness/core/decoder/store_cache.hpp"
 #include "kvwitness/core/kv_store.hpp"
 #include "kvwitness/core/plan.hpp"
+#include "kvwitness/trace/error.hpp"
 
 #include <cstdint>
 #include <functional>
@@ -31,6 +32,12 @@ struct Subject {
   MakeLedger make_ledger = nullptr;           ///< null: core::SpanLedger itself
 };
 
+/// Thrown where a kind refuses to build a store of the shape that a script asks for.
+class BuildError : public trace::Error {
+ public:
+  using trace::Error::Error;
+};
+
 /// How to build a kind. `capabilities` is what it can do (bits of trace::Capability), known before it is built, so that
 /// a scenario whose `requires` it does not meet is skipped.
 struct StoreKind {
@@ -39,6 +46,10 @@ struct StoreKind {
   std::uint64_t capabilities = 0;
   std::function<Subject(const core::StoreConfig&)> make;
   core::PlanStore plan = nullptr;  ///< what it will take; null: not predicted, and then not judged
+  /// How the program is told of it ("conform --exec 'python3 mine.py'"); empty: "run --store NAME".
+  std::string replay{};
+  /// False where nobody can count what its calls allocate: what scripts claim of allocations is then not asked of it.
+  bool is_measured = true;
 };
 
 class StoreRegistry {

@@ -1,0 +1,23 @@
+/// A plug-in that was loaded, and what it lacks.
+#pragma once
+
+#include "kvwitness/store.h"
+
+#include <memory>
+#include <string>
+
+namespace kvwitness::core {
+
+class Plugin {
+ public:
+  /// Throws trace::Error where the file cannot be loaded, exports no plug-in of this version, or its table is shorter
+  /// than this version's or lacks a function that every store has, or one that a declared capability needs.
+  explicit Plugin(const std::string& file);
+
+  [[nodiscard]] const kvw_plugin& table() const noexcept { return *table_; }
+
+ private:
+  const kvw_plugin* table_ = nullptr;
+};
+
+}  // namespace kvwitness::core

@@ -1,0 +1,337 @@
+#include "kvwitness/reports/conformance.hpp"
+
+#include "kvwitness/scenarios/foreign.hpp"
+#include "kvwitness/scenarios/mutants.hpp"
+#include "kvwitness/trace/error.hpp"
+
+#include "../src/script_tree.hpp"
+#include "files.hpp"
+
+#include <boost/test/unit_test.hpp>
+#include <nlohmann/json.hpp>
+
+#include <algorithm>
+#include <chrono>
+#include <sstream>
+
+#include <sys/wait.h>
+
+using namespace kvwitness;
+using namespace kvwitness::reports;
+using reports::testing::has_program;
+using reports::testing::Scratch;
+
+namespace {
+
+const std::filesystem::path kLibrary = KVWITNESS_SOURCE_DIR "/scenarios/library";
+const std::string kForeign = KVWITNESS_SOURCE_DIR "/reports/examples/foreign/";
+const std::string kMisbehaves = KVWITNESS_SOURCE_DIR "/reports/tests/foreign/misbehaves.py";
+
+core::ForeignCommand python(std::vector<std::string> arguments) {
+  core::ForeignCommand command;
+  command.argv = {"python3"};
+  command.argv.insert(command.argv.end(), arguments.begin(), arguments.end());
+  return command;
+}
+
+core::ForeignCommand plugin(const std::string& file) {
+  return {{KVWITNESS_BINARY_DIR "/bin/kvwitness", "plugin-host", file}, std::chrono::seconds(10), true};
+}
+
+ConformanceResult conform(const core::ForeignCommand& command, const std::filesystem::path& path,
+                          const std::string& filter = {}) {
+  const core::ForeignHello hello = core::ask_foreign(command);
+  scenarios::StoreRegistry registry = scenarios::product_stores();
+  registry.add(scenarios::foreign_kind(command, hello, "conform --exec '...'"));
+  ConformanceOptions options;
+  options.store = hello.name;
+  options.suite.filter = filter;
+  options.shrink_seconds = 5;
+  return run_conformance({path}, registry, options);
+}
+
+/// Rules that blame a faulty store in scenarios that a correct one passes.
+std::vector<std::string> blaming(const ConformanceResult& result) {
+  std::vector<std::string> rules;
+  for (const RuleProfile& rule : result.rules)
+    if (rule.status == verify::Status::fail) rules.push_back(rule.rule);
+  return rules;
+}
+
+bool blames(const ConformanceResult& result, const std::string& rule) {
+  return std::ranges::count(blaming(result), rule) != 0;
+}
+
+std::string text_of(const ConformanceResult& result) {
+  std::ostringstream out;
+  write_conformance_text(result, out, false);
+  return out.str();
+}
+
+bool skips_without(const std::string& program) {
+  if (has_program(program)) return false;
+  BOOST_TEST_MESSAGE("skipped: " << program << " is not installed");
+  return true;
+}
+
+constexpr const char* kShortScript = R"(// Short, with each kind of call.
+{
+  "version": 1, "id": "foreign/short", "requires": ["ring", "sliding", "clear"],
+  "model": {"layers": 1, "q_heads": 1, "kv_heads": 1, "head_dim": 2},
+  "stores": {"sut": {"kind": "@sut", "window": 2, "capacity": 2}},
+  "steps": [
+    {"op": "append", "count": 1},
+    {"op": "decode", "count": 2},
+    {"op": "read", "from": 1},
+    {"op": "read", "from": 0, "to": 1, "expect": {"refused": "evicted"}},
+    {"op": "clear"}
+  ]
+})";
+
+/// A ring that misbehaves at one request, on the short script.
+CaseResult misbehaving(const Scratch& scratch, int at, const std::string& how, double seconds) {
+  core::ForeignCommand command = python({kMisbehaves, std::to_string(at), how, "python3", kForeign + "ring.py"});
+  command.time_limit = std::chrono::milliseconds(static_cast<int>(seconds * 1000));
+  const core::ForeignHello hello = core::ask_foreign(python({kForeign + "ring.py"}));
+  scenarios::StoreRegistry registry = scenarios::product_stores();
+  registry.add(scenarios::foreign_kind(command, hello, "conform --exec '...'"));
+  const scenarios::Script script = scenarios::load_script(scratch.path() / "short.jsonc", {});
+  return run_case(script.cases.front(), hello.name, registry, {});
+}
+
+const verify::RuleVerdict* loss_in(const CaseResult& result) {
+  const auto found = std::ranges::find(result.verdict.rules, "store-answers", &verify::RuleVerdict::rule);
+  return found == result.verdict.rules.end() || found->shown.empty() ? nullptr : &*found;
+}
+
+}  // namespace
+
+BOOST_AUTO_TEST_SUITE(conformance)
+
+BOOST_AUTO_TEST_CASE(a_correct_plugin_conforms) {
+  const ConformanceResult result = conform(plugin(KVWITNESS_RING_PLUGIN), kLibrary, "ring/*");
+  BOOST_TEST(exit_code(result) == 0, text_of(result));
+  BOOST_TEST(result.store == "ring.c");
+  BOOST_TEST(result.costs.tokens == 64U);
+  BOOST_TEST(result.costs.copied_bytes > 0U);
+  if (result.is_measured) BOOST_TEST(result.costs.allocations.value() == 0U);
+}
+
+BOOST_AUTO_TEST_CASE(a_correct_python_process_conforms) {
+  if (skips_without("python3")) return;
+  const ConformanceResult result =
+      conform(python({kForeign + "ring.py"}), kLibrary, "ring/every-wrap-offset[before=9]");
+  BOOST_TEST(exit_code(result) == 0, text_of(result));
+  BOOST_TEST(!result.is_measured);
+  BOOST_TEST(!result.costs.allocations.has_value());
+  const bool was_asked = std::ranges::count(result.rules, "zero-alloc-per-token", &RuleProfile::rule) != 0;
+  BOOST_TEST(!was_asked);
+}
+
+BOOST_AUTO_TEST_CASE(a_correct_javascript_process_conforms) {
+  if (skips_without("node")) return;
+  const ConformanceResult result =
+      conform({{"node", kForeign + "ring.js"}}, kLibrary, "ring/every-wrap-offset[before=8]");
+  BOOST_TEST(exit_code(result) == 0, text_of(result));
+}
+
+BOOST_AUTO_TEST_CASE(three_faults_are_blamed_by_their_rules) {
+  struct Fault {
+    const char* name;
+    const char* rule;
+    const char* scenario;
+  };
+  const Fault faults[] = {
+      {"physical-order", "position-order", "ring/every-wrap-offset[before=8]"},
+      {"off-by-one", "legal-refused", "ring/every-wrap-offset[before=8]"},
+      {"serves-evicted", "expected-outcome", "cases/table[block=2 capacity=4 gone=1 tokens=5 window=4]"}};
+  for (const Fault& fault : faults) {
+    if (!skips_without("python3")) {
+      const auto result = conform(python({kForeign + "ring.py", fault.name}), kLibrary, fault.scenario);
+      BOOST_TEST(exit_code(result) == 1, fault.name);
+      BOOST_TEST(blames(result, fault.rule), fault.name << ": " << text_of(result));
+    }
+    if (!skips_without("node")) {
+      const auto result = conform({{"node", kForeign + "ring.js", fault.name}}, kLibrary, fault.scenario);
+      BOOST_TEST(blames(result, fault.rule), fault.name << ": " << text_of(result));
+    }
+    core::ForeignCommand command = plugin(KVWITNESS_RING_PLUGIN);
+    command.argv.insert(command.argv.begin(), {"/usr/bin/env", std::string("RING_FAULT=") + fault.name});
+    const auto result = conform(command, kLibrary, fault.scenario);
+    BOOST_TEST(blames(result, fault.rule), fault.name << ": " << text_of(result));
+  }
+}
+
+BOOST_AUTO_TEST_CASE(the_first_failure_is_made_small_and_drawn) {
+  core::ForeignCommand command = plugin(KVWITNESS_RING_PLUGIN);
+  command.argv.insert(command.argv.begin(), {"/usr/bin/env", "RING_FAULT=physical-order"});
+  const auto result = conform(command, kLibrary, "ring/every-wrap-offset[before=11]");
+  BOOST_TEST_REQUIRE(result.failure.has_value());
+  const FirstFailure& failure = *result.failure;
+  BOOST_TEST(failure.not_shrunk == "");
+  BOOST_TEST(failure.steps_after <= failure.steps_before);
+  BOOST_TEST(failure.reference == "ring");
+  BOOST_TEST(failure.observed_slots.find("holds") != std::string::npos, failure.observed_slots);
+  BOOST_TEST(failure.expected_slots.find("holds") != std::string::npos, failure.expected_slots);
+  // The script is one of its own, and fails as the library's does.
+  const Scratch scratch;
+  const auto again = conform(command, scratch.write("small.jsonc", failure.script));
+  BOOST_TEST(blames(again, failure.rule), failure.script);
+}
+
+BOOST_AUTO_TEST_CASE(a_store_that_is_killed_at_any_step_fails_at_that_step) {
+  if (skips_without("python3")) return;
+  const Scratch scratch;
+  scratch.write("short.jsonc", kShortScript);
+  int at = 1;  // request 0 is the hello
+  for (bool was_lost = true; was_lost; ++at) {
+    BOOST_TEST_REQUIRE(at < 400);
+    const CaseResult result = misbehaving(scratch, at, "dies", 10);
+    const verify::RuleVerdict* loss = loss_in(result);
+    was_lost = loss != nullptr;
+    const auto expected = was_lost ? verify::Status::fail : verify::Status::pass;
+    BOOST_TEST((result.verdict.status == expected), at);
+    if (!was_lost) continue;
+    BOOST_TEST(loss->violations == 1U);
+    BOOST_TEST(loss->shown.front().step < result.claims.steps.size(), at);
+    BOOST_TEST(loss->shown.front().observed == "its process was killed by signal 9 (SIGKILL)");
+  }
+  BOOST_TEST(at > 20);  // requests of the script: each of its calls, and what is read back
+  BOOST_TEST(waitpid(-1, nullptr, WNOHANG) < 0);
+}
+
+BOOST_AUTO_TEST_CASE(whatever_else_a_process_does_is_a_clear_verdict) {
+  if (skips_without("python3")) return;
+  const Scratch scratch;
+  scratch.write("short.jsonc", kShortScript);
+  const std::pair<const char*, const char*> ways[] = {{"ends", "its process ended with status 3"},
+                                                      {"hangs", "no answer within 2000 ms"},
+                                                      {"garbles", "what came was no answer to what was asked"},
+                                                      {"repeats", "what came was no answer to what was asked"}};
+  for (const auto& [how, text] : ways) {
+    const CaseResult result = misbehaving(scratch, 7, how, 2);
+    const verify::RuleVerdict* loss = loss_in(result);
+    BOOST_TEST_REQUIRE(loss != nullptr, how);
+    BOOST_TEST(loss->shown.front().observed == text);
+    BOOST_TEST((result.verdict.status == verify::Status::fail));
+  }
+}
+
+BOOST_AUTO_TEST_CASE(a_saved_trace_gets_the_verdict_of_the_run_that_lost_its_store) {
+  const Scratch scratch;
+  SuiteOptions options;
+  options.stores = {"mutant:dies-past-its-table"};
+  options.trace_dir = scratch.path();
+  const auto file = scratch.write("short.jsonc", kShortScript);
+  const SuiteResult run = run_suite({file}, scenarios::with_mutants(scenarios::product_stores()), options);
+  BOOST_TEST_REQUIRE(run.cases.size() == 1U);
+  BOOST_TEST_REQUIRE(loss_in(run.cases.front()) != nullptr);
+  const CaseResult checked = check_trace(run.cases.front().trace);
+  BOOST_TEST_REQUIRE(loss_in(checked) != nullptr);
+  BOOST_TEST(loss_in(checked)->shown.front().observed == "its process was killed by signal 11 (SIGSEGV)");
+  BOOST_TEST(loss_in(checked)->shown.front().step == loss_in(run.cases.front())->shown.front().step);
+}
+
+BOOST_AUTO_TEST_CASE(attention_of_its_own_is_judged_from_outside) {
+  if (skips_without("python3")) return;
+  const std::string attends = KVWITNESS_SOURCE_DIR "/reports/tests/foreign/attends.py";
+  const std::string filter = "attention/seen-from-outside*";
+  const auto right = conform(python({attends, kForeign + "ring.py"}), kLibrary, filter);
+  BOOST_TEST(exit_code(right) == 0, text_of(right));
+  const auto wrong = conform(python({attends, kForeign + "ring.py", "off-by-one"}), kLibrary, filter);
+  BOOST_TEST(blames(wrong, "visible-set"), text_of(wrong));
+  BOOST_TEST(blames(wrong, "numeric-oracle"), text_of(wrong));
+  BOOST_TEST(!blames(wrong, "window-exact"));
+}
+
+BOOST_AUTO_TEST_CASE(a_capability_that_no_scenario_exercised_fails) {
+  ConformanceResult result;
+  result.suite.cases.emplace_back();
+  result.capabilities = {{"ring", 1}, {"clear", 0}};
+  BOOST_TEST(exit_code(result) == 1);
+  BOOST_TEST(text_of(result).find("declared, and exercised by no scenario") != std::string::npos);
+  result.is_whole = false;
+  BOOST_TEST(exit_code(result) == 0);
+}
+
+BOOST_AUTO_TEST_CASE(the_program_says_what_it_cannot_ask) {
+  const std::string program = KVWITNESS_BINARY_DIR "/bin/kvwitness ";
+  const auto says = [&](const std::string& arguments, const std::string& part) {
+    const auto finished = reports::testing::run_shell(program + arguments);
+    BOOST_TEST(finished.code == 2, finished.output);
+    BOOST_TEST(finished.output.find(part) != std::string::npos, finished.output);
+  };
+  says("conform", "one of --plugin FILE, --exec COMMAND and --store NAME");
+  says("conform --store ring --exec true", "one of --plugin FILE, --exec COMMAND and --store NAME");
+  says("conform --store rung", "did you mean 'ring'");
+  says("conform --plugin /no/such/file", "/no/such/file");
+  says("conform --exec 'exit 3'", "ended with status 3");
+  says("search --store ring --exec true", "search takes one of");
+}
+
+BOOST_AUTO_TEST_CASE(a_case_is_written_without_its_parameters) {
+  const Scratch scratch;
+  const auto file = scratch.write("with.jsonc", R"({ // a matrix
+    "version": 1, "id": "x/with", "params": {"n": [3, 4], "window": [null, 2], "word": "out"},
+    "model": {"layers": 1, "q_heads": 1, "kv_heads": 1, "head_dim": 2},
+    "stores": {"sut": {"kind": "flat", "window": "${window}", "capacity": 9}},
+    "steps": [{"op": "decode", "count": "${n}", "as": "${word}"}, {"op": "mark", "label": "n-${n}"}]})");
+  const scenarios::Script script = scenarios::load_script(file, {});
+  BOOST_TEST_REQUIRE(script.cases.size() == 4U);
+  for (const scenarios::Case& which : script.cases) {
+    const auto alone = case_of(tree_of(which), file.string());
+    BOOST_TEST_REQUIRE(alone.has_value());
+    BOOST_TEST((alone->stores.front().config.layers == which.stores.front().config.layers));
+    BOOST_TEST(alone->steps.at(0).count == which.steps.at(0).count);
+    BOOST_TEST(alone->steps.at(0).as == "out");
+    BOOST_TEST(alone->steps.at(1).label == which.steps.at(1).label);
+    BOOST_TEST(alone->claims.seed == which.claims.seed);
+  }
+}
+
+BOOST_AUTO_TEST_CASE(json_follows_its_schema) {
+  const Scratch scratch;
+  core::ForeignCommand command = plugin(KVWITNESS_RING_PLUGIN);
+  command.argv.insert(command.argv.begin(), {"/usr/bin/env", "RING_FAULT=off-by-one"});
+  std::ostringstream out;
+  write_conformance_json(conform(command, kLibrary, "ring/every-wrap-offset[before=8]"), out);
+  const auto report = nlohmann::json::parse(out.str());
+  BOOST_TEST(report["exit_code"] == 1);
+  BOOST_TEST(report["first_failure"]["rule"] == "expected-outcome");
+  if (reports::testing::run_shell("/usr/bin/python3 -c 'import jsonschema'").code != 0) {
+    BOOST_TEST_MESSAGE("skipped: python3-jsonschema is not installed");
+    return;
+  }
+  const auto validated = reports::testing::run_shell(
+      "/usr/bin/python3 -c 'import json, sys, jsonschema; jsonschema.validate(json.load(open(sys.argv[1])), "
+      "json.load(open(sys.argv[2])))' " +
+      scratch.write("report.json", out.str()).string() + " " KVWITNESS_SOURCE_DIR "/reports/schema/conformance-1.json");
+  BOOST_TEST(validated.code == 0, validated.output);
+}
+
+BOOST_AUTO_TEST_CASE(a_plugin_of_another_version_is_refused_with_a_word) {
+  const Scratch scratch;
+  const auto build = [&](const std::string& name, const std::string& source) {
+    const auto file = scratch.write(name + ".c", source);
+    const std::string library = (scratch.path() / (name + ".so")).string();
+    const auto built = reports::testing::run_shell("cc -shared -fPIC -I" KVWITNESS_SOURCE_DIR "/core/include " +
+                                                   file.string() + " -o " + library);
+    BOOST_TEST_REQUIRE(built.code == 0, built.output);
+    return reports::testing::run_shell(KVWITNESS_BINARY_DIR "/bin/kvwitness conform --plugin " + library);
+  };
+  if (skips_without("cc")) return;
+  const auto says = [](const reports::testing::Finished& finished, const std::string& part) {
+    BOOST_TEST(finished.code == 2, finished.output);
+    BOOST_TEST(finished.output.find(part) != std::string::npos, finished.output);
+  };
+  const std::string table =
+      "#include <kvwitness/store.h>\nconst struct kvw_plugin *kvw_plugin_v1(void) {\n"
+      "static struct kvw_plugin t; t.size = sizeof t; t.name = \"x\";";
+  says(build("none", "int nothing;"), "exports no 'kvw_plugin_v1'");
+  says(build("older", table + "t.size -= 8; return &t; }"), "older kvwitness/store.h");
+  says(build("newer", table + "t.size += 8; return &t; }"), "newer kvwitness/store.h");
+  says(build("empty", table + "return &t; }"), "has no function 'create'");
+  says(build("dies", table + "return *(const struct kvw_plugin **)8; }"), "signal 11 (SIGSEGV)");
+}
+
+BOOST_AUTO_TEST_SUITE_END()

@@ -1,0 +1,71 @@
+#include "kvwitness/trace/loss.hpp"
+#include "trace_builder.hpp"
+
+#include <boost/test/unit_test.hpp>
+
+#include <string>
+
+using namespace kvwitness;
+using namespace kvwitness::verify;
+using namespace kvwitness::verify::testing;
+
+namespace {
+
+trace::Mark loss(trace::LossKind kind, std::uint32_t detail) {
+  trace::Mark mark{};
+  mark.value = trace::loss_value({kind, detail});
+  return mark;
+}
+
+}  // namespace
+
+BOOST_AUTO_TEST_SUITE(store_answers)
+
+BOOST_AUTO_TEST_CASE(a_store_that_answers_passes_and_marks_of_a_script_blame_nobody) {
+  TraceBuilder trace;
+  trace.ring({.capacity = 4, .window = 4});
+  trace.emit({}, loss(trace::LossKind::killed, 11));
+  trace.decode(0, 0, 3);
+  const RuleVerdict verdict = trace.verdict_of("store-answers");
+  BOOST_CHECK_EQUAL(to_text(verdict.status), "pass");
+  BOOST_CHECK_EQUAL(verdict.met, 1U);
+}
+
+BOOST_AUTO_TEST_CASE(a_loss_is_told_with_its_step_and_breaks_no_grammar) {
+  TraceBuilder trace;
+  trace.ring({.capacity = 4, .window = 4});
+  trace.step_begin(0, 0, Operation::append, 2);
+  trace.token(0, 0);
+  trace.emit({0, 0, 0}, loss(trace::LossKind::killed, 11));
+  trace.step_end();
+  const RuleVerdict verdict = trace.verdict_of("store-answers");
+  BOOST_CHECK_EQUAL(to_text(verdict.status), "fail");
+  BOOST_REQUIRE_EQUAL(verdict.shown.size(), 1U);
+  BOOST_CHECK_EQUAL(verdict.shown[0].observed, "its process was killed by signal 11 (SIGSEGV)");
+  BOOST_CHECK_EQUAL(verdict.shown[0].token, 2U);
+  BOOST_CHECK_EQUAL(to_text(trace.status_of("event-grammar")), "pass");
+}
+
+BOOST_AUTO_TEST_CASE(a_loss_behind_the_last_step_is_told_with_that_step) {
+  TraceBuilder trace;
+  trace.ring({.capacity = 4, .window = 4});
+  trace.step_begin(0, 0, Operation::append);
+  trace.token(0, 0);
+  trace.step_end();
+  trace.emit({0}, loss(trace::LossKind::silent, 250));
+  const RuleVerdict verdict = trace.verdict_of("store-answers");
+  BOOST_REQUIRE_EQUAL(verdict.shown.size(), 1U);
+  BOOST_CHECK_EQUAL(verdict.shown[0].observed, "no answer within 250 ms");
+  BOOST_CHECK(verdict.shown[0].step != kNoStep);
+}
+
+BOOST_AUTO_TEST_CASE(losses_come_back_from_their_values) {
+  for (std::uint32_t kind = 0; kind <= 7; ++kind) {
+    const trace::Loss lost{static_cast<trace::LossKind>(kind), 0xffffffffU};
+    BOOST_CHECK(trace::loss_of(trace::loss_value(lost)) == lost);
+    BOOST_CHECK(!to_text(lost).empty());
+  }
+  BOOST_CHECK_EQUAL(to_text(trace::Loss{trace::LossKind::ended, 127}), "its process ended with status 127");
+}
+
+BOOST_AUTO_TEST_SUITE_END()
