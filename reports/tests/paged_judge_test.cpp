@@ -40,6 +40,11 @@ core::LayerGeometry sliding(std::uint32_t capacity, std::uint32_t window) {
   return layer;
 }
 
+core::LayerGeometry with_sinks(core::LayerGeometry layer, std::uint32_t sinks) {
+  layer.sinks = sinks;
+  return layer;
+}
+
 /// A run of one store, with random callers.
 class Run {
  public:
@@ -94,7 +99,7 @@ class Run {
   }
 
   void call(core::SequenceId sequence) {
-    switch (below(12)) {
+    switch (below(14)) {
       case 0:
       case 1:
       case 2:
@@ -106,6 +111,8 @@ class Run {
       case 8: return static_cast<void>(store_->truncate(sequence, store_->end(sequence, 0) - below(3)));
       case 9: return reorder();
       case 10: return static_cast<void>(store_->evict(sequence, {0, below(6)}));
+      case 11: return save(sequence);
+      case 12: return static_cast<void>(store_->restore(sequence, file_, end_of_file_));
       default:
         static_cast<void>(store_->is_out(sequence) ? store_->swap_in(sequence) : store_->swap_out(sequence));
         return;
@@ -148,6 +155,14 @@ class Run {
     if (below(2) == 0) append(sequence, 3);
   }
 
+  void save(core::SequenceId sequence) {
+    const auto bytes = store_->saved_bytes(sequence);
+    if (!bytes) return;
+    file_.resize(*bytes);
+    end_of_file_ = store_->end(sequence, 0);
+    static_cast<void>(store_->save(sequence, file_));
+  }
+
   void reorder() {
     const std::vector<core::SequenceId> parents{below(3), below(3), below(3)};
     static_cast<void>(store_->reorder(parents));
@@ -160,6 +175,8 @@ class Run {
   trace::Bus* bus_ = nullptr;
   core::TracedStore* store_ = nullptr;
   std::uint32_t next_ = 1;
+  std::vector<std::byte> file_;  ///< saved last
+  core::Position end_of_file_ = 0;
 };
 
 std::vector<Shape> shapes() {
@@ -167,7 +184,8 @@ std::vector<Shape> shapes() {
           {4, 9, {full(40), full(40)}},
           {2, 14, {sliding(8, 4)}},
           {3, 12, {sliding(8, 5), full(40)}},
-          {5, 12, {sliding(7, 3), sliding(9, 4)}}};
+          {5, 12, {sliding(7, 3), sliding(9, 4)}},
+          {2, 14, {with_sinks(sliding(8, 3), 2)}}};
 }
 
 /// Refusals that no script expected are expected-outcome's; random callers expect nothing.
