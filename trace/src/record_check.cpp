@@ -48,7 +48,7 @@ using AllLimits = std::array<Limits, kLastEventType + 1>;
 void add_limit(Limits& limits, const FieldInfo& field) {
   const auto word = static_cast<std::uint8_t>(field.offset / 8U);
   const auto shift = static_cast<std::uint8_t>(field.offset % 8U * 8U);
-  const std::uint64_t mask = field.size == 8 ? ~0ULL : (1ULL << (8U * field.size)) - 1;
+  const std::uint64_t mask = field.size >= 8 ? ~0ULL : (1ULL << (8U * field.size)) - 1;
   if (is_name(field.kind)) limits.names.push_back(word);
   if (field.kind == FieldKind::boolean) limits.numbers.push_back({word, shift, mask, 1});
   if (field.kind == FieldKind::enumeration) limits.numbers.push_back({word, shift, mask, field.texts.size() - 1});
