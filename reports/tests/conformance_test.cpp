@@ -331,7 +331,10 @@ BOOST_AUTO_TEST_CASE(a_plugin_of_another_version_is_refused_with_a_word) {
   says(build("older", table + "t.size -= 8; return &t; }"), "older kvwitness/store.h");
   says(build("newer", table + "t.size += 8; return &t; }"), "newer kvwitness/store.h");
   says(build("empty", table + "return &t; }"), "has no function 'create'");
-  says(build("dies", table + "return *(const struct kvw_plugin **)8; }"), "signal 11 (SIGSEGV)");
+  // Sanitizers handle the signal themselves, and end a process with a status.
+  says(build("dies",
+             "#include <signal.h>\n" + table + "signal(SIGSEGV, SIG_DFL); return *(const struct kvw_plugin **)8; }"),
+       "signal 11 (SIGSEGV)");
 }
 
 BOOST_AUTO_TEST_SUITE_END()
