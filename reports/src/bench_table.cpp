@@ -1,6 +1,7 @@
 #include "kvwitness/reports/bench_table.hpp"
 
 #include "file_error.hpp"
+#include "input_file.hpp"
 #include "kvwitness/trace/error.hpp"
 
 #include <fmt/format.h>
@@ -8,8 +9,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <fstream>
-#include <iterator>
 #include <map>
 #include <utility>
 
@@ -167,14 +166,7 @@ BenchTable bench_table_from_json(std::string_view text, const std::string& file)
 }
 
 BenchTable read_bench_table(const std::filesystem::path& file) {
-  std::ifstream in(file, std::ios::binary);
-  if (!in || std::filesystem::is_directory(file)) throw_file_error(file, "cannot be read");
-  std::string text(kBytesMax + 1, '\0');
-  in.read(text.data(), static_cast<std::streamsize>(text.size()));
-  text.resize(static_cast<std::size_t>(in.gcount()));
-  if (in.bad()) throw_file_error(file, "cannot be read");
-  if (text.size() > kBytesMax) throw_file_error(file, "is too long to be a result of benchmarks");
-  return bench_table_from_json(text, file.string());
+  return bench_table_from_json(text_of_file(file, kBytesMax), file.string());
 }
 
 void write_bench_text(const BenchTable& table, std::ostream& out) {

@@ -1,6 +1,7 @@
 #include "kvwitness/reports/budgets.hpp"
 
 #include "file_error.hpp"
+#include "input_file.hpp"
 #include "json_reader.hpp"
 
 #include <fmt/format.h>
@@ -9,6 +10,7 @@
 #include <array>
 #include <fstream>
 #include <ostream>
+#include <sstream>
 #include <system_error>
 
 namespace kvwitness::reports {
@@ -106,9 +108,7 @@ Budgets Budgets::read(std::istream& in, const std::string& name) {
 }
 
 Budgets Budgets::load(const std::filesystem::path& file) {
-  std::ifstream in(file, std::ios::binary);
-  std::error_code ignored;
-  if (!in || std::filesystem::is_directory(file, ignored)) throw_file_error(file, "cannot be read");
+  std::istringstream in(text_of_file(file));
   return read(in, file.string());
 }
 

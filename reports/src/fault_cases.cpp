@@ -1,5 +1,6 @@
 #include "kvwitness/reports/fault_cases.hpp"
 
+#include "input_file.hpp"
 #include "kvwitness/reports/selection.hpp"
 #include "kvwitness/trace/error.hpp"
 
@@ -7,7 +8,6 @@
 
 #include <algorithm>
 #include <array>
-#include <fstream>
 #include <set>
 #include <span>
 
@@ -84,11 +84,8 @@ FaultCase read_case(Reader reader) {
 }
 
 Json read_json(const std::filesystem::path& file) {
-  std::ifstream stream(file);
-  std::error_code ignored;
-  if (!stream || std::filesystem::is_directory(file, ignored)) throw trace::Error(file.string() + ": cannot be read");
   try {
-    return Json::parse(stream);
+    return Json::parse(text_of_file(file));
   } catch (const nlohmann::json::exception& error) {
     throw trace::Error(file.string() + ": " + error.what());
   }

@@ -1,12 +1,14 @@
 #include "kvwitness/reports/golden.hpp"
 
 #include "file_error.hpp"
+#include "input_file.hpp"
 
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
 #include <charconv>
 #include <fstream>
+#include <sstream>
 
 namespace kvwitness::reports {
 namespace {
@@ -59,8 +61,7 @@ fs::path GoldenFile::beside(const fs::path& script) {
 GoldenFile GoldenFile::load(const fs::path& file) {
   GoldenFile golden;
   if (!fs::exists(file)) return golden;
-  std::ifstream stream(file);
-  if (!stream || fs::is_directory(file)) throw_file_error(file, "cannot be read");
+  std::istringstream stream(text_of_file(file));
   std::uint64_t number = 0;
   for (std::string line; std::getline(stream, line);) {
     ++number;

@@ -1,12 +1,13 @@
 #include "kvwitness/reports/json.hpp"
 
+#include "input_file.hpp"
 #include "kvwitness/trace/trace_header.hpp"
 
 #include "case_json.hpp"
 #include "file_error.hpp"
 
-#include <fstream>
 #include <ostream>
+#include <sstream>
 #include <system_error>
 
 namespace kvwitness::reports {
@@ -92,9 +93,7 @@ SuiteResult read_json(std::istream& in, const std::string& name) {
 }
 
 SuiteResult load_json(const std::filesystem::path& file) {
-  std::ifstream in(file, std::ios::binary);
-  std::error_code ignored;
-  if (!in || std::filesystem::is_directory(file, ignored)) throw_file_error(file, "cannot be read");
+  std::istringstream in(text_of_file(file));
   return read_json(in, file.string());
 }
 

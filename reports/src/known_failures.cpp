@@ -1,5 +1,6 @@
 #include "kvwitness/reports/known_failures.hpp"
 
+#include "input_file.hpp"
 #include "kvwitness/reports/selection.hpp"
 #include "kvwitness/verify/checker.hpp"
 
@@ -10,7 +11,7 @@
 
 #include <array>
 #include <charconv>
-#include <fstream>
+#include <sstream>
 #include <system_error>
 
 namespace kvwitness::reports {
@@ -68,9 +69,7 @@ KnownFailures KnownFailures::read(std::istream& in, const std::string& name) {
 }
 
 KnownFailures KnownFailures::load(const std::filesystem::path& file) {
-  std::ifstream in(file, std::ios::binary);
-  std::error_code ignored;
-  if (!in || std::filesystem::is_directory(file, ignored)) throw_file_error(file, "cannot be read");
+  std::istringstream in(text_of_file(file));
   return read(in, file.string());
 }
 

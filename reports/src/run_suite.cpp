@@ -1,3 +1,4 @@
+#include "input_file.hpp"
 #include "kvwitness/reports/selection.hpp"
 #include "kvwitness/reports/suite.hpp"
 #include "kvwitness/trace/digest.hpp"
@@ -11,8 +12,6 @@
 #include "workers.hpp"
 
 #include <algorithm>
-#include <fstream>
-#include <iterator>
 #include <set>
 #include <span>
 #include <utility>
@@ -158,8 +157,8 @@ class Work {
     for (const fs::path& file : {options_->budgets, options_->known_failures})
       if (!file.empty()) files.push_back(file);
     for (const fs::path& file : files) {
-      std::ifstream in(file, std::ios::binary);
-      text.append(std::istreambuf_iterator<char>(in), {});
+      // Goldens and budgets may be still to come.
+      if (fs::exists(file)) text += text_of_file(file);
       text += '\0';
     }
     const Request& request = selection_.request;

@@ -1,13 +1,12 @@
 #include "script_tree.hpp"
 
+#include "input_file.hpp"
 #include "kvwitness/trace/error.hpp"
 
 #include "file_error.hpp"
 
 #include <fmt/format.h>
 
-#include <fstream>
-#include <sstream>
 
 namespace kvwitness::reports {
 namespace {
@@ -53,11 +52,7 @@ std::optional<scenarios::Case> case_of(const ScriptTree& tree, const std::string
 }
 
 ScriptTree tree_of(const scenarios::Case& which) {
-  std::ifstream in(which.file);
-  std::ostringstream text;
-  text << in.rdbuf();
-  if (!in) throw_file_error(which.file, "cannot be read");
-  ScriptTree tree = ScriptTree::parse(text.str(), nullptr, true, true);
+  ScriptTree tree = ScriptTree::parse(text_of_file(which.file), nullptr, true, true);
   tree.erase("params");
   substitute(tree, which.params);
   tree["seed"] = fmt::format("{:#x}", which.claims.seed);

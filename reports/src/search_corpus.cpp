@@ -1,5 +1,6 @@
 #include "search_corpus.hpp"
 
+#include "input_file.hpp"
 #include "kvwitness/scenarios/lawful.hpp"
 #include "kvwitness/trace/digest.hpp"
 #include "kvwitness/trace/event_table.hpp"
@@ -10,7 +11,6 @@
 
 #include <algorithm>
 #include <fstream>
-#include <iterator>
 #include <span>
 #include <system_error>
 
@@ -43,8 +43,7 @@ std::vector<StoredScript> load_corpus(const fs::path& directory) {
   std::ranges::sort(files);
   std::vector<StoredScript> scripts;
   for (const fs::path& file : files) {
-    std::ifstream in(file, std::ios::binary);
-    scripts.push_back({scenarios::load_script(file, {}), {std::istreambuf_iterator<char>(in), {}}});
+    scripts.push_back({scenarios::load_script(file, {}), text_of_file(file)});
   }
   return scripts;
 }

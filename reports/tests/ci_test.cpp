@@ -191,6 +191,9 @@ BOOST_AUTO_TEST_CASE(known_failures_and_budgets_are_options) {
   BOOST_TEST(kvwitness_runs(ring + "--budgets " + budgets + " --update=budgets").code == 0);
   BOOST_TEST(kvwitness_runs(ring + "--budgets " + budgets).code == 0);
   BOOST_TEST(suite.json("kv-budgets.json")["budgets"].size() == 3U);
+  // A file that cannot be read is nobody's internal error.
+  for (const std::string option : {"--budgets ", "--known-failures ", "--replay "})
+    BOOST_TEST(kvwitness_runs(ring + option + suite.scripts().path().string()).code == 2, option);
   for (const std::string wrong : {"--update=budgets", "--update=all --allow-growth", "--allow-growth", "--update=x"})
     BOOST_TEST(kvwitness_runs(ring + wrong).code == 2, wrong);
 }

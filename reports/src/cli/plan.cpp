@@ -1,5 +1,6 @@
 #include "kvwitness/reports/plan.hpp"
 
+#include "input_file.hpp"
 #include "kvwitness/reports/text.hpp"
 #include "kvwitness/scenarios/registry.hpp"
 #include "kvwitness/trace/error.hpp"
@@ -15,7 +16,6 @@
 #include <algorithm>
 #include <array>
 #include <filesystem>
-#include <fstream>
 #include <memory>
 #include <set>
 #include <utility>
@@ -59,22 +59,6 @@ Examples:
 /// Far above any config.json; a device that never ends is not read to its end.
 constexpr std::size_t kConfigBytesMax = std::size_t{16} << 20U;
 
-std::string text_of_file(const std::string& name) {
-  const auto fail = [&](const char* what) {
-    trace::Location where;
-    where.file = name;
-    throw trace::Error(std::move(where), what);
-  };
-  std::ifstream in(name, std::ios::binary);
-  if (!in || std::filesystem::is_directory(name)) fail("cannot be read");
-  std::string text(kConfigBytesMax + 1, '\0');
-  in.read(text.data(), static_cast<std::streamsize>(text.size()));
-  text.resize(static_cast<std::size_t>(in.gcount()));
-  if (in.bad()) fail("cannot be read");
-  if (text.size() > kConfigBytesMax) fail("is too long to be a config.json");
-  return text;
-}
-
 constexpr std::array kFormats = {std::pair{"f32", trace::DType::f32}, std::pair{"f16", trace::DType::f16},
                                  std::pair{"bf16", trace::DType::bf16}, std::pair{"q8-0", trace::DType::q8_0},
                                  std::pair{"q4-0", trace::DType::q4_0}};
@@ -112,7 +96,8 @@ core::ModelConfig geometry_of(const PlanOptions& options) {
 reports::PlanRequest request_of(const PlanOptions& options) {
   reports::PlanRequest request;
   request.model = options.config.empty() ? geometry_of(options)
-                                         : core::model_config_from_json(text_of_file(options.config), options.config);
+                                         : core::model_config_from_json(
+                                               reports::text_of_file(options.config, kConfigBytesMax), options.config);
   request.context = options.context != 0 ? options.context : request.model.max_positions;
   if (request.context == 0) throw trace::Error("--context is missing, and no model tells how many positions it has");
   request.slack = options.slack;
