@@ -1,15 +1,14 @@
 #include "kvwitness/core/decoder/golden_attention.hpp"
 
+#include "decoder/golden_kernels.hpp"
 #include "kvwitness/trace/assert.hpp"
 
 #include <algorithm>
+#include <array>
 #include <cmath>
-#include <limits>
 
 namespace kvwitness::core {
 namespace {
-
-constexpr float kNoScore = -std::numeric_limits<float>::infinity();
 
 /// Keys that one query sees: positions [low, position], and those below `sinks`.
 struct Sight {
@@ -18,54 +17,41 @@ struct Sight {
   std::uint32_t sinks;
 };
 
-/// Calls f(row index) for the rows of a run that are seen, ascending.
-template <class F>
-void for_visible_rows(const Run& run, const Sight& sight, F&& f) {
+/// Rows [from, to) of a run.
+struct Overlap {
+  std::uint32_t from = 0;
+  std::uint32_t to = 0;
+};
+
+/// Rows of a run that are seen: those below the sinks' end, then those in the window.
+std::array<Overlap, 2> visible_rows(const Run& run, const Sight& sight) noexcept {
   const std::uint64_t first = run.first;
-  const std::uint64_t end = std::min(first + run.count, std::uint64_t{sight.position} + 1);
-  const std::uint64_t sinks_end = std::min<std::uint64_t>(end, sight.sinks);
-  for (std::uint64_t p = first; p < sinks_end; ++p) f(static_cast<std::uint32_t>(p - first));
-  for (std::uint64_t p = std::max({first, sinks_end, std::uint64_t{sight.low}}); p < end; ++p)
-    f(static_cast<std::uint32_t>(p - first));
+  const std::uint64_t end = std::max(first, std::min(first + run.count, std::uint64_t{sight.position} + 1));
+  const std::uint64_t sinks_end = std::clamp<std::uint64_t>(sight.sinks, first, end);
+  const std::uint64_t low = std::clamp<std::uint64_t>(sight.low, sinks_end, end);
+  const auto row = [first](std::uint64_t position) { return static_cast<std::uint32_t>(position - first); };
+  return {Overlap{0, row(sinks_end)}, Overlap{row(low), row(end)}};
 }
 
-/// Calls f(run, row index) for every visible key, ascending in position: the cached ones, then the drafts.
+/// Calls f(run, rows) for all that is visible, ascending in position: the cached rows, then the drafts.
 template <class F>
 void for_visible(std::span<const Run> runs, std::span<const Run> drafts, const Sight& sight, F&& f) {
   for (const auto list : {runs, drafts})
-    for (const Run& run : list) for_visible_rows(run, sight, [&](std::uint32_t row) { f(run, row); });
+    for (const Run& run : list)
+      for (const Overlap rows : visible_rows(run, sight))
+        if (rows.from < rows.to) f(run, rows);
 }
 
-float serial_dot(const float* a, const float* b, std::size_t count) noexcept {
-  float sum = 0;
-  for (std::size_t i = 0; i < count; ++i) sum += a[i] * b[i];
-  return sum;
+void cap(std::span<float> scores, float softcap) noexcept {
+  if (!(softcap > 0)) return;
+  for (float& s : scores) s = softcap * static_cast<float>(std::tanh(static_cast<double>(s / softcap)));
 }
 
-float capped(float score, float softcap) noexcept {
-  if (!(softcap > 0)) return score;
-  return softcap * static_cast<float>(std::tanh(static_cast<double>(score / softcap)));
+bool is_f32(const RowCode* code) noexcept {
+  return code == nullptr || code->type == DType::f32;
 }
 
-/// Turns scores into weights. A sink joins the maximum and the denominator, but carries no value.
-void softmax(std::span<float> scores, const float* sink) noexcept {
-  float top = sink != nullptr ? *sink : kNoScore;
-  for (const float s : scores)
-    if (s > top || std::isnan(s)) top = s;
-  if (top == kNoScore) {
-    std::ranges::fill(scores, 0.0F);
-    return;
-  }
-  float sum = 0;
-  for (float& s : scores) {
-    s = static_cast<float>(std::exp(static_cast<double>(s - top)));
-    sum += s;
-  }
-  if (sink != nullptr) sum += static_cast<float>(std::exp(static_cast<double>(*sink - top)));
-  for (float& s : scores) s /= sum;
-}
-
-/// One query row over all its heads.
+/// One query row over all its heads. Heads of a group go over their rows together, as many as there is scratch for.
 class QueryRow {
  public:
   QueryRow(const AttentionInput& input, const GoldenAttention& extra, std::span<const Run> runs, std::uint32_t index)
@@ -78,49 +64,74 @@ class QueryRow {
   [[nodiscard]] Visited visited() const noexcept {
     Visited told;
     for_visible(runs_, {}, sight_,
-                [&](const Run& run, std::uint32_t row) { told.add(run.first + row, run.first + row + 1); });
+                [&](const Run& run, Overlap rows) { told.add(run.first + rows.from, run.first + rows.to); });
     return told;
   }
 
   [[nodiscard]] std::size_t visible_drafts() const noexcept {
     std::size_t count = 0;
-    for_visible({}, extra_.drafts, sight_, [&](const Run& /*run*/, std::uint32_t /*row*/) { ++count; });
+    for_visible({}, extra_.drafts, sight_, [&](const Run& /*run*/, Overlap rows) { count += rows.to - rows.from; });
     return count;
   }
 
-  /// `scores` has one entry for each visible key.
-  void attend(std::span<float> scores, std::span<float> out) const noexcept {
+  /// `seen` is the number of visible keys, for each of which `scores` has an entry.
+  void attend(std::size_t seen, std::span<float> scores, std::span<float> out) const noexcept {
     std::ranges::fill(out, 0.0F);
-    for (std::uint32_t head = 0; head < input_.q_heads; ++head) {
-      score(head, scores);
-      softmax(scores, input_.sink_logits.empty() ? nullptr : &input_.sink_logits[head]);
-      add_values(head, scores, out.subspan(std::size_t{head} * input_.head_dim, input_.head_dim));
-    }
+    if (seen == 0) return;
+    const std::size_t group = input_.q_heads / input_.kv_heads;
+    const std::size_t together = std::min(group, scores.size() / seen);
+    for (std::size_t head = 0; head < input_.q_heads; head += group)
+      for (std::size_t h = 0; h < group; h += together)
+        attend_heads(head + h, {scores.data(), seen, std::min(together, group - h)}, out.data());
   }
 
  private:
   [[nodiscard]] std::size_t width() const noexcept { return std::size_t{input_.q_heads} * input_.head_dim; }
-  [[nodiscard]] std::size_t kv_offset(std::uint32_t head) const noexcept {
-    return std::size_t{head / (input_.q_heads / input_.kv_heads)} * input_.head_dim;
+  [[nodiscard]] std::size_t kv_offset(std::size_t head) const noexcept {
+    return head / (input_.q_heads / input_.kv_heads) * input_.head_dim;
   }
 
-  void score(std::uint32_t head, std::span<float> scores) const noexcept {
-    const float* const q = q_ + std::size_t{head} * input_.head_dim;
-    const std::size_t offset = kv_offset(head);
-    std::size_t at = 0;
-    for_visible(runs_, extra_.drafts, sight_, [&](const Run& run, std::uint32_t row) {
-      const float s = serial_dot(q, k_values(input_, run, row) + offset, input_.head_dim) * input_.score_scale;
-      scores[at++] = capped(s, input_.softcap);
+  /// Heads [head, head + scores.count), all of one kv head.
+  void attend_heads(std::size_t head, GoldenHeads<float> scores, float* out) const noexcept {
+    const GoldenKernels& kernels = golden_kernels();
+    const std::size_t dim = input_.head_dim;
+    score(head, scores);
+    for (std::size_t h = 0; h < scores.count; ++h) {
+      cap({scores.head(h), scores.stride}, input_.softcap);
+      const float* const sink = input_.sink_logits.empty() ? nullptr : &input_.sink_logits[head + h];
+      kernels.softmax(scores.head(h), scores.stride, sink);
+    }
+    GoldenHeads<const float> weights{scores.first, scores.stride, scores.count};
+    for_rows(kv_offset(head), Side::v, [&](const GoldenRows& rows) {
+      kernels.add(weights, rows, dim, {out + head * dim, dim, scores.count});
+      weights.first += rows.count;
     });
   }
 
-  void add_values(std::uint32_t head, std::span<const float> weights, std::span<float> out) const noexcept {
-    const std::size_t offset = kv_offset(head);
-    std::size_t at = 0;
-    for_visible(runs_, extra_.drafts, sight_, [&](const Run& run, std::uint32_t row) {
-      const float weight = weights[at++];
-      const float* const v = v_values(input_, run, row) + offset;
-      for (std::size_t d = 0; d < out.size(); ++d) out[d] += weight * v[d];
+  void score(std::size_t head, GoldenHeads<float> scores) const noexcept {
+    const std::size_t dim = input_.head_dim;
+    for_rows(kv_offset(head), Side::k, [&](const GoldenRows& rows) {
+      golden_kernels().score({q_ + head * dim, dim, scores.count}, rows, dim, input_.score_scale, scores);
+      scores.first += rows.count;
+    });
+  }
+
+  enum class Side : std::uint8_t { k, v };
+
+  /// Calls f(rows) for the visible rows of a kv head, as many at a time as lie as f32 one after the other.
+  template <class F>
+  void for_rows(std::size_t offset, Side side, F&& f) const noexcept {
+    for_visible(runs_, extra_.drafts, sight_, [&](const Run& run, Overlap rows) {
+      const auto values = [&](std::uint32_t row) {
+        const float* const first = side == Side::k ? k_values(input_, run, row) : v_values(input_, run, row);
+        return reinterpret_cast<const std::byte*>(first + offset);
+      };
+      const std::size_t stride = side == Side::k ? run.k_stride_bytes : run.v_stride_bytes;
+      if (is_f32(side == Side::k ? run.k_code : run.v_code)) {
+        f(GoldenRows{values(rows.from), stride, rows.to - rows.from});
+        return;
+      }
+      for (std::uint32_t row = rows.from; row < rows.to; ++row) f(GoldenRows{values(row), 0, 1});
     });
   }
 
@@ -149,7 +160,7 @@ void attend_golden(const AttentionInput& input, const GoldenAttention& extra, st
     visited[i] = row.visited();
     const std::size_t seen = visited[i].visited + row.visible_drafts();
     KVW_ASSERT(seen <= scores.size());
-    row.attend(scores.first(seen), out.subspan(i * width, width));
+    row.attend(seen, scores, out.subspan(i * width, width));
   }
 }
 

@@ -35,7 +35,7 @@ struct CachedKeys {
 
 /// Two-pass softmax attention over a run list, then over the drafts: scores in f32, their maximum,
 /// e = f32(exp(f64(s - max))), sum and weighted sum ascending in position. `scores` is scratch for at least as many
-/// values as a query sees keys (asserts). `out` [count][q_heads * head_dim], `visited` one entry a query, of its
+/// values as a query sees keys (asserts); with room for several heads, those of a group read their rows together. `out` [count][q_heads * head_dim], `visited` one entry a query, of its
 /// cached keys. No visible key and no sink, or all scores -inf, gives zeros; a NaN in a visible row gives NaN in the
 /// heads that read it.
 void attend_golden(const AttentionInput& input, const GoldenAttention& extra, std::span<const Run> runs,
