@@ -10,6 +10,8 @@
 
 #include <algorithm>
 #include <array>
+#include <cstdint>
+#include <cstring>
 #include <map>
 
 namespace kvwitness::trace {
@@ -112,6 +114,42 @@ std::string event_fault(const Event& event, std::uint64_t number, std::uint32_t 
   throw Error(Location{{}, {}, {}, byte}, message);
 }
 
+/// Throws Error at the first record that is not sound.
+void check_records(std::string_view records, std::size_t records_at, std::uint64_t first_number, std::uint32_t types,
+                   const NameTable& names) {
+  RecordCheck check(names);
+  const std::size_t count = records.size() / sizeof(Event);
+  for (std::size_t i = 0; i < count; ++i) {
+    i += check.count_sound(records.substr(sizeof(Event) * i), first_number + i, types);
+    if (i == count) return;
+    Event event;
+    std::memcpy(&event, records.data() + sizeof(Event) * i, sizeof event);
+    const std::string fault = event_fault(event, first_number + i, types, names);
+    if (!fault.empty()) impossible(records_at + sizeof(Event) * i, fault);
+  }
+}
+
+/// Reads all of a block but its records, and checks those. Returns why it is damaged, or gives its records.
+std::string check_block(std::string_view block, NameTable& names, std::string_view& records) {
+  const BlockInfo info = inspect_block(block);
+  if (!info.damage.empty()) return info.damage;
+  if (block.size() < info.bytes) return "the block is cut";
+  block = block.substr(0, info.bytes);
+  if (crc32(block.substr(kTypesAt)) != integer_at<std::uint32_t>(block, kCrcAt)) return "the block's CRC is wrong";
+
+  const auto types = integer_at<std::uint32_t>(block, kTypesAt);
+  const std::size_t names_at = kBlockHeaderBytes + 8 * std::size_t{types};
+  const auto name_bytes = integer_at<std::uint32_t>(block, kNameBytesAt);
+  if (const std::string fault = schema_fault(block, types); !fault.empty()) impossible(kBlockHeaderBytes, fault);
+  const auto name_count = integer_at<std::uint32_t>(block, kNamesAt);
+  if (const std::string fault = names_fault(block.substr(names_at, name_bytes), name_count, names); !fault.empty())
+    impossible(names_at, fault);
+  const std::size_t records_at = names_at + name_bytes;
+  check_records(block.substr(records_at), records_at, info.first_number, types, names);
+  records = block.substr(records_at);
+  return {};
+}
+
 }  // namespace
 
 std::uint64_t schema_hash(EventType type) {
@@ -167,33 +205,20 @@ BlockInfo inspect_block(std::string_view header) {
 }
 
 std::string read_block(std::string_view block, NameTable& names, std::vector<Event>& events) {
-  const BlockInfo info = inspect_block(block);
-  if (!info.damage.empty()) return info.damage;
-  if (block.size() < info.bytes) return "the block is cut";
-  block = block.substr(0, info.bytes);
-  if (crc32(block.substr(kTypesAt)) != integer_at<std::uint32_t>(block, kCrcAt)) return "the block's CRC is wrong";
-
-  const auto types = integer_at<std::uint32_t>(block, kTypesAt);
-  const std::size_t names_at = kBlockHeaderBytes + 8 * std::size_t{types};
-  const auto name_bytes = integer_at<std::uint32_t>(block, kNameBytesAt);
-  if (const std::string fault = schema_fault(block, types); !fault.empty()) impossible(kBlockHeaderBytes, fault);
-  const auto name_count = integer_at<std::uint32_t>(block, kNamesAt);
-  if (const std::string fault = names_fault(block.substr(names_at, name_bytes), name_count, names); !fault.empty())
-    impossible(names_at, fault);
-
-  const std::size_t events_at = names_at + name_bytes;
+  std::string_view records;
+  std::string damage = check_block(block, names, records);
   const std::size_t old_size = events.size();
-  events.resize(old_size + info.events);
-  std::memcpy(events.data() + old_size, block.data() + events_at, sizeof(Event) * std::size_t{info.events});
-  RecordCheck check(names);
-  for (std::uint32_t i = 0; i < info.events; ++i) {
-    const Event& event = events[old_size + i];
-    const bool is_right = event.number == info.first_number + i && static_cast<std::uint32_t>(event.type) <= types;
-    if (is_right && check.is_sound(event)) continue;
-    const std::string fault = event_fault(event, info.first_number + i, types, names);
-    if (!fault.empty()) impossible(events_at + sizeof(Event) * i, fault);
-  }
-  return {};
+  events.resize(old_size + records.size() / sizeof(Event));
+  if (!records.empty()) std::memcpy(events.data() + old_size, records.data(), records.size());
+  return damage;
+}
+
+std::string view_block(std::string_view block, NameTable& names, std::span<const Event>& events) {
+  KVW_ASSERT(reinterpret_cast<std::uintptr_t>(block.data()) % alignof(Event) == 0);
+  std::string_view records;
+  std::string damage = check_block(block, names, records);
+  events = {reinterpret_cast<const Event*>(records.data()), records.size() / sizeof(Event)};
+  return damage;
 }
 
 }  // namespace kvwitness::trace

@@ -43,10 +43,12 @@ class BlocksReader final : public RecordReader {
                   "version " + std::to_string(version) + " is unknown to this reader");
     header_ = header_from_json(whole.substr(kFixedHeaderBytes, json_bytes), input_->name(), kFixedHeaderBytes);
     input_->skip(size);
+    // Blocks are whole words, and none is read before the one in front of it was taken.
+    input_->align(alignof(Event));
   }
 
   bool read_events() {
-    events_.clear();
+    events_ = {};
     if (!damage_.empty()) return false;
     const std::string_view header = input_->peek(kBlockHeaderBytes);
     if (header.empty()) return false;
@@ -61,7 +63,7 @@ class BlocksReader final : public RecordReader {
 
   std::string read_at(std::string_view block) {
     try {
-      return read_block(block, *names_, events_);
+      return view_block(block, *names_, events_);
     } catch (const Error& error) {
       const std::uint64_t byte = input_->byte() + error.location().byte.value_or(0);
       throw Error(Location{input_->name(), {}, {}, byte}, error.message());
@@ -72,7 +74,7 @@ class BlocksReader final : public RecordReader {
 
   std::unique_ptr<InputBuffer> input_;
   NameTable* names_;
-  std::vector<Event> events_;
+  std::span<const Event> events_;  ///< where they lie in the input
 };
 
 class BlocksWriter final : public RecordWriter {

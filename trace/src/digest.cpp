@@ -1,12 +1,16 @@
 #include "kvwitness/trace/digest.hpp"
 
+#include "long_digest.hpp"
+
 #define XXH_INLINE_ALL
 #include <xxhash.h>
 
 namespace kvwitness::trace {
 
 std::uint64_t digest_bytes(std::span<const std::byte> bytes, std::uint64_t seed) noexcept {
-  return XXH3_64bits_withSeed(bytes.data(), bytes.size(), seed);
+  // Up to here XXH3 uses no wide instructions, and a call would cost more than it.
+  constexpr std::size_t kShort = 240;
+  return bytes.size() <= kShort ? XXH3_64bits_withSeed(bytes.data(), bytes.size(), seed) : long_digest(bytes, seed);
 }
 
 std::uint64_t row_digest(std::span<const std::byte> row, Position position) noexcept {

@@ -11,11 +11,19 @@ constexpr std::size_t kPieceBytes = 64U << 10;
 
 }  // namespace
 
+void InputBuffer::move_to_front() {
+  std::copy(held().begin(), held().end(), buffer_.begin());
+  end_ -= begin_;
+  begin_ = 0;
+}
+
+void InputBuffer::align(std::size_t bytes) {
+  if (begin_ % bytes != 0) move_to_front();
+}
+
 bool InputBuffer::fill(std::size_t room) {
   if (buffer_.size() - end_ < room) {
-    std::copy(held().begin(), held().end(), buffer_.begin());
-    end_ -= begin_;
-    begin_ = 0;
+    move_to_front();
     // Doubling keeps the bytes moved linear in the bytes read.
     if (buffer_.size() - end_ < room) buffer_.resize(std::max(2 * buffer_.size(), end_ + room));
   }

@@ -23,6 +23,10 @@ class InputBuffer {
   /// Takes `count` bytes that were peeked at.
   void skip(std::size_t count) noexcept;
 
+  /// Moves the next byte to a multiple of `bytes`, a power of two of at most 16, in memory. It stays at one as long as
+  /// multiples of `bytes` are skipped.
+  void align(std::size_t bytes);
+
   /// Takes the next line, without its newline. Empty where no newline comes any more; what is left is then a torn line.
   /// Throws Error where a line is longer than `most` bytes. Valid until the next call.
   [[nodiscard]] std::optional<std::string_view> line(std::size_t most);
@@ -33,6 +37,7 @@ class InputBuffer {
 
  private:
   [[nodiscard]] std::string_view held() const noexcept { return {buffer_.data() + begin_, end_ - begin_}; }
+  void move_to_front();
   /// Reads more behind what is held, which may move; false at the end of the source.
   [[nodiscard]] bool fill(std::size_t room);
 

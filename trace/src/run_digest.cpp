@@ -1,8 +1,8 @@
 #include "kvwitness/trace/assert.hpp"
 #include "kvwitness/trace/digest.hpp"
 #include "kvwitness/trace/event_table.hpp"
+#include "xxh3.hpp"
 
-#include <xxhash.h>
 #include <algorithm>
 #include <array>
 

@@ -4,8 +4,10 @@
 #include "kvwitness/trace/event_table.hpp"
 #include "random_events.hpp"
 
+#include <array>
 #include <boost/crc.hpp>
 #include <boost/test/unit_test.hpp>
+#include <random>
 #include <set>
 
 namespace kvwitness::trace {
@@ -24,6 +26,21 @@ struct Sample {
     for (const TypeInfo& info : all_types()) events.push_back(random.event(info, first_number + events.size()));
     append_block(block, events, names);
   }
+
+  /// 1 to 20 events of any types.
+  static Sample short_one(std::uint32_t seed) {
+    Sample sample;
+    RandomEvents random(sample.names, seed);
+    for (std::uint32_t left = 1 + seed % 20; left > 0; --left) {
+      seed = seed * 1664525 + 1013904223;
+      sample.events.push_back(random.event(all_types()[(seed >> 8) % kLastEventType], 100 + sample.events.size()));
+    }
+    append_block(sample.block, sample.events, sample.names);
+    return sample;
+  }
+
+ private:
+  Sample() = default;
 };
 
 void set_u32(std::string& bytes, std::size_t at, std::uint32_t value) {
@@ -58,6 +75,45 @@ std::string error_of(const std::string& block) {
   } catch (const Error& error) {
     return error.what();
   }
+}
+
+/// What a record may say, field by field, as the field table has it.
+bool is_plainly_sound(const Event& event, const NameTable& names) {
+  const TypeInfo* info = type_info(event.type);
+  if (info == nullptr) return false;
+  Event rest = event;
+  for (const FieldInfo& field : info->fields) {
+    std::memset(reinterpret_cast<char*>(rest.payload.data()) + field.offset, 0, field.size);
+    if (field.kind == FieldKind::f32_array) continue;
+    const std::uint64_t value = field_value(event, field);
+    std::uint64_t flags = 0;
+    for (const EnumText& text : field.texts) flags |= text.value;
+    if (field.kind == FieldKind::boolean && value > 1) return false;
+    if (field.kind == FieldKind::enumeration && !text_of(field.texts, value)) return false;
+    if (field.kind == FieldKind::flags && (value & ~flags) != 0) return false;
+    if (is_name(field.kind) && value != 0 && !names.knows(value)) return false;
+  }
+  return rest.payload == std::array<std::uint64_t, 5>{};
+}
+
+/// A byte of a record made another one: any value, or one next to it, so that limits are met and just missed.
+void mutate(std::string& block, std::size_t at, std::mt19937& random) {
+  switch (random() % 4) {
+    case 0: block[at] = static_cast<char>(random()); return;
+    case 1: block[at] = static_cast<char>(block[at] + 1); return;
+    case 2: block[at] = static_cast<char>(block[at] ^ (1 << (random() % 8))); return;
+    default: block[at] = static_cast<char>(random() % 40); return;
+  }
+}
+
+/// The first record that is not sound by itself or not the one that is due; `count` where there is none.
+std::size_t first_unsound(const std::string& block, std::size_t records_at, std::size_t count, const NameTable& names) {
+  for (std::size_t i = 0; i < count; ++i) {
+    Event event;
+    std::memcpy(&event, block.data() + records_at + 64 * i, sizeof event);
+    if (event.number != 100 + i || !is_plainly_sound(event, names)) return i;
+  }
+  return count;
 }
 
 bool has(const std::string& text, const std::string& part) {
@@ -182,6 +238,86 @@ BOOST_AUTO_TEST_CASE(what_a_writer_cannot_mean_is_an_error_with_its_place) {
   BOOST_TEST(has(edited(events_at + 24 + 36, '\x09'), "RunBegin.clock"));
   // Record 2 is EventsDropped, which ends in reserved bytes.
   BOOST_TEST(has(edited(events_at + 2 * 64 + 63, '\x01'), "EventsDropped: reserved bytes"));
+}
+
+/// Records are checked many at a time. Held to the plain reading of the field table, at every place among the others.
+BOOST_AUTO_TEST_CASE(mutated_records_are_told_as_by_the_field_table) {
+  std::mt19937 random(8);
+  std::size_t sound = 0;
+  for (int round = 0; round < 6'000; ++round) {
+    const Sample sample = Sample::short_one(random());
+    const std::size_t count = sample.events.size();
+    std::string block = sample.block;
+    const std::size_t records_at = block.size() - 64 * count;
+    for (std::uint32_t edits = 1 + random() % 2; edits > 0; --edits)
+      mutate(block, records_at + random() % (64 * count), random);
+    seal(block);
+    NameTable names;
+    std::vector<Event> read;
+    const std::size_t wrong = first_unsound(block, records_at, count, sample.names);
+    const std::string byte = "byte " + std::to_string(records_at + 64 * wrong) + ":";
+    if (wrong < count) {
+      BOOST_TEST(has(error_of(block), byte), round << ": " << error_of(block));
+      continue;
+    }
+    ++sound;
+    BOOST_TEST(error_of(block) == "damage: ", round);
+    BOOST_TEST(read_block(block, names, read).empty());
+    BOOST_TEST(std::memcmp(read.data(), block.data() + records_at, 64 * count) == 0);
+  }
+  BOOST_TEST(sound > 300U);
+  BOOST_TEST(sound < 5'700U);
+}
+
+/// Type 0 is none, even where nothing else in the record is wrong.
+BOOST_AUTO_TEST_CASE(an_empty_record_is_told_wherever_it_lies) {
+  const Sample sample(11);
+  const std::size_t records_at = sample.block.size() - 64 * sample.events.size();
+  for (std::size_t i = 0; i < sample.events.size(); ++i) {
+    std::string block = sample.block;
+    std::memset(block.data() + records_at + 64 * i + 8, 0, 56);
+    seal(block);
+    BOOST_TEST(has(error_of(block), "byte " + std::to_string(records_at + 64 * i) + ": type 0"));
+  }
+}
+
+/// A block of an older writer knows fewer types, and has none of those that came later.
+BOOST_AUTO_TEST_CASE(types_are_those_of_the_blocks_own_schema) {
+  Sample sample(9);
+  const std::size_t records_at = sample.block.size() - 64 * sample.events.size();
+  std::string block = sample.block;
+  block.erase(kNamesAt - 8, 8);
+  set_u32(block, 12, kLastEventType - 1);
+  seal(block);
+  const std::size_t last = records_at - 8 + 64 * std::size_t{kLastEventType - 1};
+  BOOST_TEST(has(error_of(block), "byte " + std::to_string(last) + ": type"));
+  block.resize(block.size() - 64);
+  set_u32(block, 16, kLastEventType - 1);
+  seal(block);
+  BOOST_TEST(error_of(block) == "damage: ");
+}
+
+BOOST_AUTO_TEST_CASE(records_can_be_looked_at_where_they_lie) {
+  const Sample sample(10);
+  std::vector<std::uint64_t> words(sample.block.size() / 8);
+  std::memcpy(words.data(), sample.block.data(), sample.block.size());
+  const std::string_view block(reinterpret_cast<const char*>(words.data()), sample.block.size());
+  NameTable names;
+  std::span<const Event> events;
+  BOOST_TEST(view_block(block, names, events).empty());
+  BOOST_TEST((std::vector<Event>(events.begin(), events.end()) == sample.events));
+  BOOST_TEST(static_cast<const void*>(events.data()) == block.data() + block.size() - events.size_bytes());
+  BOOST_TEST(names.all().size() > 1U);
+
+  words.back() ^= 1U;
+  BOOST_TEST(!view_block(block, names, events).empty());
+  BOOST_TEST(events.empty());
+
+  // Copied, a block may lie anywhere.
+  const std::string behind = "x" + sample.block;
+  std::vector<Event> copies;
+  BOOST_TEST(read_block(std::string_view(behind).substr(1), names, copies).empty());
+  BOOST_TEST((copies == sample.events));
 }
 
 BOOST_AUTO_TEST_CASE(names_are_those_of_the_records) {

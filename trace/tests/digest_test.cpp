@@ -18,6 +18,35 @@ BOOST_AUTO_TEST_CASE(bytes_are_hashed_as_xxhash_specifies) {
   BOOST_TEST(digest_bytes({}, 0x9E3779B185EBCA8DULL) == 0xA8A6B918B2F0364AULL);
 }
 
+/// Test vectors of xxHash 0.8's own sanity test, on its buffer, of lengths that are hashed in different ways.
+BOOST_AUTO_TEST_CASE(long_pieces_are_hashed_as_xxhash_specifies) {
+  constexpr std::uint64_t kPrime64 = 0x9E3779B185EBCA8DULL;
+  std::array<std::byte, 2367> buffer{};
+  std::uint64_t generator = 2654435761U;
+  for (std::byte& byte : buffer) {
+    byte = static_cast<std::byte>(generator >> 56U);
+    generator *= kPrime64;
+  }
+  struct Vector {
+    std::size_t bytes;
+    std::uint64_t seed;
+    std::uint64_t digest;
+  };
+  for (const Vector& vector : {Vector{403, 0, 0xCDEB804D65C6DEA4ULL},
+                               {403, kPrime64, 0x6259F6ECFD6443FDULL},
+                               {512, 0, 0x617E49599013CB6BULL},
+                               {512, kPrime64, 0x3CE457DE14C27708ULL},
+                               {2048, 0, 0xDD59E2C3A5F038E0ULL},
+                               {2048, kPrime64, 0x66F81670669ABABCULL},
+                               {2240, 0, 0x6E73A90539CF2948ULL},
+                               {2240, kPrime64, 0x757BA8487D1B5247ULL},
+                               {2367, 0, 0xCB37AEB9E5D361EDULL},
+                               {2367, kPrime64, 0xD2DB3415B942B42AULL}}) {
+    BOOST_TEST(digest_bytes(std::span(buffer).first(vector.bytes), vector.seed) == vector.digest,
+               vector.bytes << " bytes");
+  }
+}
+
 BOOST_AUTO_TEST_CASE(rows_add_up_over_ranges_and_keep_their_places) {
   std::array<float, 24> rows{};
   std::iota(rows.begin(), rows.end(), 0.0F);
