@@ -1,9 +1,13 @@
 /// One layer of one decode step at a window of 128 keys, in the shape of Llama 3 8B (32 query heads, 8 KV heads of 128
-/// elements), everything in cache: append, window, attention. What recording its events costs, what digesting the
-/// window's rows costs, and what judging by the standing rules costs, each as a share of the step itself.
+/// elements), everything in cache: append, window, attention. What recording its events costs, what digesting the rows
+/// given, the window's rows and the output costs, and what judging by the standing rules costs, each as a share of the
+/// step itself. The step stands in the region of its token, as the driver's do: one region, and one look at the page
+/// faults, for all layers of a token.
 #include "kvwitness/core/attention.hpp"
+#include "kvwitness/core/blocked_attention.hpp"
 #include "kvwitness/core/ring_store.hpp"
 #include "kvwitness/core/traced_store.hpp"
+#include "kvwitness/trace/digest.hpp"
 #include "kvwitness/verify/judge.hpp"
 #include "rows.hpp"
 
@@ -37,7 +41,10 @@ class LayerStep {
     row_.assign(layer.kv_elements(), 0.01F);
     q_.assign(layer.q_elements(), 0.02F);
     out_.resize(q_.size());
+    // As much as the seam gives: watched or not, it is the same attention by blocks.
+    room_.resize(core::block_room_bytes(layer.q_heads, layer.kv_heads, layer.head_dim, 1));
     input_ = {.q = q_, .window = layer.window, .q_heads = 32, .kv_heads = 8, .head_dim = 128, .score_scale = 0.088F};
+    input_.block_room = room_;
   }
 
   [[nodiscard]] core::KvStore& store() noexcept { return *store_; }
@@ -56,11 +63,13 @@ class LayerStep {
     begin.token = token_;
     begin.operation = trace::Operation::decode;
     bus.emit({.store = 0, .sequence = 0}, begin);
+    bus.enter_region();
     (void)seam.append(0, 0, rows());
     input_.first_query = token_;
     const auto view = seam.open(0, 0, visible());
     (void)seam.attend(*view, input_, path_, out_);
     seam.close(*view);
+    bus.leave_region();
     trace::StepEnd end{};
     end.token = token_;
     end.operation = trace::Operation::decode;
@@ -69,12 +78,22 @@ class LayerStep {
     ++token_;
   }
 
+  /// The digests that the seam makes besides those of windows, which cannot be left out: of the rows given, as rows and
+  /// as a piece, and of the output.
+  [[nodiscard]] std::uint64_t digest_rows() const {
+    const auto row = std::as_bytes(std::span(row_));
+    std::uint64_t sum = trace::values_digest(out_);
+    for (int i = 0; i < 4; ++i) sum += trace::row_digest(row, token_);  // K and V, twice each
+    return sum;
+  }
+
  private:
   [[nodiscard]] core::RowsIn rows() const { return {row_.data(), row_.data(), 1}; }
   [[nodiscard]] core::Range visible() const { return {trace::window_low(input_.window, token_), token_ + 1}; }
 
   std::unique_ptr<core::KvStore> store_;
   std::vector<float> row_, q_, out_;
+  std::vector<std::byte> room_;
   std::vector<core::Visited> visited_ = std::vector<core::Visited>(1);
   core::WindowScratch scratch_{2, 0};
   core::AttentionInput input_;
@@ -129,6 +148,11 @@ double traced_s(trace::Subscriber& subscriber, bool digest_windows) {
   return least;
 }
 
+double row_digests_s() {
+  const LayerStep layer;
+  return step_s([&] { benchmark::DoNotOptimize(layer.digest_rows()); });
+}
+
 double judged_s() {
   verify::Judge judge(trace::Claims{});
   const double least = traced_s(judge, true);
@@ -141,13 +165,15 @@ double judged_s() {
 /// Seconds of a step with more and more of it watched, measured turn by turn.
 struct Layers {
   double bare = 1e30;
-  double recorded = 1e30;
+  double row_digests = 1e30;
+  double recorded = 1e30;  ///< with those
   double digested = 1e30;
   double judged = 1e30;
 
   void measure() {
     Newest newest;
     bare = std::min(bare, bare_s());
+    row_digests = std::min(row_digests, row_digests_s());
     recorded = std::min(recorded, traced_s(newest, false));
     digested = std::min(digested, traced_s(newest, true));
     judged = std::min(judged, judged_s());
@@ -159,8 +185,8 @@ enum class Share { recording, digests, judging, everything };
 void tell_share(benchmark::State& state, Share share, double goal) {
   Layers layers;
   for (auto _ : state) layers.measure();
-  const double cost = share == Share::recording ? layers.recorded - layers.bare
-                      : share == Share::digests ? layers.digested - layers.recorded
+  const double cost = share == Share::recording ? layers.recorded - layers.row_digests - layers.bare
+                      : share == Share::digests ? layers.digested - layers.recorded + layers.row_digests
                       : share == Share::judging ? layers.judged - layers.digested
                                                 : layers.judged - layers.bare;
   // Nothing costs less than nothing; a table has ratios above 0.
