@@ -1,5 +1,6 @@
 #include "entry.hpp"
 
+#include "kvwitness/reports/bench_table.hpp"
 #include "kvwitness/reports/budgets.hpp"
 #include "kvwitness/reports/github.hpp"
 #include "kvwitness/reports/json.hpp"
@@ -11,6 +12,8 @@
 #include "kvwitness/trace/assert.hpp"
 #include "kvwitness/trace/error.hpp"
 
+#include <algorithm>
+#include <cmath>
 #include <sstream>
 #include <string>
 
@@ -46,6 +49,10 @@ void expect_only_errors(Use use) {
   }
 }
 
+std::size_t lines_of(const std::string& text) {
+  return static_cast<std::size_t>(std::ranges::count(text, '\n'));
+}
+
 }  // namespace
 
 void fuzz_report(std::string_view text) {
@@ -77,6 +84,22 @@ void fuzz_budgets(std::string_view text) {
     std::stringstream again;
     budgets.write(again);
     KVW_ASSERT(Budgets::read(again, "fuzz").lines() == budgets.lines());
+  });
+}
+
+void fuzz_bench_table(std::string_view text) {
+  expect_only_errors([&] {
+    const BenchTable table = bench_table_from_json(text, "fuzz");
+    KVW_ASSERT(table.met() <= table.goals() && table.goals() <= table.rows.size());
+    for (const BenchRow& row : table.rows) {
+      KVW_ASSERT(row.skipped.empty() ? std::isfinite(row.ratio) && row.ratio > 0 : !row.is_met());
+    }
+    std::ostringstream plain;
+    write_bench_text(table, plain);
+    KVW_ASSERT(lines_of(plain.str()) == table.rows.size() + 2);
+    std::ostringstream markdown;
+    write_bench_markdown(table, markdown);
+    KVW_ASSERT(lines_of(markdown.str()) == table.rows.size() + 4);
   });
 }
 

@@ -3,6 +3,7 @@
 #include "file_error.hpp"
 #include "input_file.hpp"
 #include "kvwitness/trace/error.hpp"
+#include "style.hpp"
 
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
@@ -111,13 +112,21 @@ std::string goal_text(const BenchRow& row) {
 }
 
 std::string outcome_text(const BenchRow& row) {
-  if (!row.skipped.empty()) return "skipped: " + row.skipped;
+  if (!row.skipped.empty()) return "skipped: " + printable(row.skipped);
   if (!row.goal) return "";
   return row.is_met() ? "met" : "missed";
 }
 
+/// A bar would end the cell.
+std::string cell(std::string_view text) {
+  std::string out;
+  for (const char c : printable(text)) out += c == '|' ? std::string("\\|") : std::string(1, c);
+  return out;
+}
+
 std::string last_line(const BenchTable& table) {
-  return fmt::format("{} of {} goals met; {}; {}", table.met(), table.goals(), table.date, table.machine);
+  return fmt::format("{} of {} goals met; {}; {}", table.met(), table.goals(), printable(table.date),
+                     printable(table.machine));
 }
 
 }  // namespace
@@ -171,11 +180,11 @@ BenchTable read_bench_table(const std::filesystem::path& file) {
 
 void write_bench_text(const BenchTable& table, std::ostream& out) {
   std::size_t width = 3;
-  for (const BenchRow& row : table.rows) width = std::max(width, row.name.size());
+  for (const BenchRow& row : table.rows) width = std::max(width, printable(row.name).size());
   out << fmt::format("{:<{}}  {:>7}  {:>7}\n", "row", width, "ratio", "goal");
   for (const BenchRow& row : table.rows) {
-    std::string line =
-        fmt::format("{:<{}}  {:>7}  {:>7}  {}", row.name, width, ratio_text(row), goal_text(row), outcome_text(row));
+    std::string line = fmt::format("{:<{}}  {:>7}  {:>7}  {}", printable(row.name), width, ratio_text(row),
+                                   goal_text(row), outcome_text(row));
     line.erase(line.find_last_not_of(' ') + 1);
     out << line << '\n';
   }
@@ -185,7 +194,8 @@ void write_bench_text(const BenchTable& table, std::ostream& out) {
 void write_bench_markdown(const BenchTable& table, std::ostream& out) {
   out << "| row | ratio | goal | |\n|---|---:|---:|---|\n";
   for (const BenchRow& row : table.rows) {
-    out << fmt::format("| {} | {} | {} | {} |\n", row.name, ratio_text(row), goal_text(row), outcome_text(row));
+    out << fmt::format("| {} | {} | {} | {} |\n", cell(row.name), ratio_text(row), goal_text(row),
+                       cell(outcome_text(row)));
   }
   out << '\n' << last_line(table) << '\n';
 }

@@ -39,4 +39,8 @@ BOOST_AUTO_TEST_CASE(budgets_hold) {
   BOOST_TEST(replay("budgets", fuzz_budgets) > 2U);
 }
 
+BOOST_AUTO_TEST_CASE(bench_tables_hold) {
+  BOOST_TEST(replay("bench_table", fuzz_bench_table) > 2U);
+}
+
 BOOST_AUTO_TEST_SUITE_END()
