@@ -118,6 +118,35 @@ BOOST_AUTO_TEST_CASE(a_correct_store_that_is_blamed_is_told) {
   BOOST_TEST(reports::exit_code(matrix) == 1);
 }
 
+/// What only a model shows: the other scripts ask for windows themselves, and rotate nothing.
+BOOST_AUTO_TEST_CASE(faults_of_windows_and_rotations_are_killed_through_the_decoder) {
+  struct Kill {
+    const char* mutant;
+    const char* fault_class;
+    const char* script;
+  };
+  for (const Kill& kill : {Kill{"survivors-rotated-twice", "rope-position", "middle-never-saw"},
+                           Kill{"gap-one-too-wide", "range-edit", "middle-never-saw"},
+                           Kill{"window-of-layer-zero", "window-wrong-layer", "batch-is-solo"},
+                           Kill{"window-lost-in-decode", "window-not-applied", "batch-is-solo"},
+                           Kill{"tree-loses-window", "window-not-applied", "drafted-tree-is-serial"},
+                           Kill{"window-plus-one", "window-off-by-one", "batch-is-solo"},
+                           Kill{"chunk-evicts-first", "early-eviction", "batch-is-solo"},
+                           Kill{"tree-sees-siblings", "mask-coordinates", "drafted-tree-is-serial"}}) {
+    BOOST_TEST_CONTEXT(kill.mutant) {
+      reports::MatrixOptions options;
+      options.mutants = kill.mutant;
+      const std::string script =
+          std::string(KVWITNESS_SOURCE_DIR "/scenarios/library/decoder/") + kill.script + ".jsonc";
+      const reports::MutantMatrix matrix = reports::run_mutants({script}, options);
+      BOOST_REQUIRE(matrix.mutants.size() == 1);
+      BOOST_TEST(matrix.mutants[0].fault_class == kill.fault_class);
+      BOOST_TEST(reports::to_text(matrix.mutants[0].fate) == "killed");
+      BOOST_TEST(matrix.blamed.empty());
+    }
+  }
+}
+
 BOOST_AUTO_TEST_CASE(text_shows_who_killed_what) {
   std::ostringstream out;
   reports::write_matrix_text(made_matrix(), out, false);
