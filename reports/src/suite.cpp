@@ -136,7 +136,7 @@ CaseResult check_trace(const fs::path& file, const verify::JudgeOptions& options
   trace::TraceReader reader(file);
   CaseResult result;
   result.claims = reader.header().claims;
-  result.scenario = result.claims.scenario;
+  result.scenario = result.claims.scenario.empty() ? file.filename().string() : result.claims.scenario;
   result.variant = result.claims.variant;
   result.store = result.claims.stores.empty() ? "" : result.claims.stores.front().kind;
   result.trace = file;

@@ -110,6 +110,12 @@ void write_rule_findings(const CaseResult& one, const verify::RuleVerdict& rule,
   if (rule.violations > shown) out << "    and " << counted(rule.violations - shown, "more violation") << "\n";
 }
 
+/// "case on store"; a trace that somebody else wrote may name no store.
+std::string titled(const CaseResult& one) {
+  const std::string name = printable(case_name(one.scenario, one.variant));
+  return one.store.empty() ? name : name + " on " + printable(one.store);
+}
+
 void write_notes(const CaseResult& one, std::ostream& out) {
   for (const std::string& note : one.verdict.notes) out << "  note: " << printable(note) << "\n";
 }
@@ -124,9 +130,7 @@ void write_findings(const CaseResult& one, const Style& style, std::ostream& out
                                 : is_surprise          ? "unexpected pass"
                                                        : verify::to_text(status);
   const Color color = has_died || one.nondeterministic || is_surprise ? Color::red : color_of(status);
-  out << "\n"
-      << style.paint(color, word) << " " << printable(case_name(one.scenario, one.variant)) << " on "
-      << printable(one.store) << "\n";
+  out << "\n" << style.paint(color, word) << " " << titled(one) << "\n";
   if (has_died) out << "  " << printable(one.died_because) << "\n";
   if (one.nondeterministic) out << "  two runs with the same seed told different events\n";
   for (const std::string& line : one.unexpected) out << "  " << printable(line) << "\n";
@@ -264,10 +268,9 @@ void write_text(const SuiteResult& result, std::ostream& out, const TextOptions&
 
 void write_rules(const CaseResult& result, std::ostream& out, const TextOptions& options) {
   const Style style(options.color);
-  out << printable(case_name(result.scenario, result.variant)) << " on " << printable(result.store) << ": "
-      << style.status(result.verdict.status) << " (" << counted(result.verdict.events, "event") << ", "
-      << counted(result.verdict.steps, "step") << ", digest " << fmt::format("0x{:016x}", result.verdict.digest)
-      << ")\n";
+  out << titled(result) << ": " << style.status(result.verdict.status) << " ("
+      << counted(result.verdict.events, "event") << ", " << counted(result.verdict.steps, "step") << ", digest "
+      << fmt::format("0x{:016x}", result.verdict.digest) << ")\n";
   Table table;
   table.row(
       {{"rule", Color::bold}, {"level", Color::bold}, {"verdict", Color::bold}, {"met", Color::bold, true}, {""}});

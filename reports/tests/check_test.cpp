@@ -91,6 +91,9 @@ BOOST_AUTO_TEST_CASE(an_empty_file_is_inconclusive_and_garbage_an_error) {
   const Scratch scratch;
   const reports::CaseResult empty = reports::check_trace(scratch.write("empty.jsonl", ""));
   BOOST_TEST(to_text(empty.verdict.status) == "inconclusive");
+  std::ostringstream text;
+  reports::write_rules(empty, text, {});
+  BOOST_TEST(text.str().starts_with("empty.jsonl: inconclusive"), text.str());  // it names no scenario and no store
   BOOST_CHECK_THROW(static_cast<void>(reports::check_trace(scratch.write("garbage", "not a trace\n"))), trace::Error);
   BOOST_CHECK_THROW(static_cast<void>(reports::check_trace(scratch.path())), trace::Error);
   BOOST_CHECK_THROW(static_cast<void>(reports::check_trace(scratch.path() / "none")), trace::Error);
