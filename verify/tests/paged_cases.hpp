@@ -22,6 +22,13 @@ namespace kvwitness::verify::testing {
   return all;
 }
 
+/// As TraceBuilder::expects, of the trace with its end.
+[[nodiscard]] inline bool expects(const PagedTrace& trace, std::string_view rule, std::string_view words) {
+  PagedTrace whole = trace;
+  whole.finish();
+  return whole.expects(rule, words);
+}
+
 [[nodiscard]] inline trace::Called appended(std::uint32_t count) {
   trace::Called called{};
   called.operation = trace::Operation::append;

@@ -346,4 +346,10 @@ std::vector<std::string> TraceBuilder::failing() const {
   return ids;
 }
 
+bool TraceBuilder::expects(std::string_view rule, std::string_view words) const {
+  const RuleVerdict judged = verdict_of(rule);
+  return std::any_of(judged.shown.begin(), judged.shown.end(),
+                     [&](const Violation& one) { return one.expected.find(words) != std::string::npos; });
+}
+
 }  // namespace kvwitness::verify::testing

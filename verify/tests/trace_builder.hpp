@@ -155,6 +155,9 @@ class TraceBuilder {
   [[nodiscard]] Status status_of(std::string_view rule) const { return verdict_of(rule).status; }
   /// Ids of the standing and requested rules that fail, in their order.
   [[nodiscard]] std::vector<std::string> failing() const;
+  /// The rule tells a violation in whose expectation `words` stand: where several checks of one rule see the same
+  /// fault, this says which of them did.
+  [[nodiscard]] bool expects(std::string_view rule, std::string_view words) const;
 
   // What the builder's own list holds, for expected values.
   struct Row {
