@@ -127,17 +127,17 @@ void watched_token(benchmark::State& state, double (*token_s)()) {
   state.counters["times_serial"] = mean / serial_token_s();
 }
 
-/// Another engine's decoder of the same model took 105 us of CPU a token; the goal is a thirtieth of it.
-void untraced_against_other_engine(benchmark::State& state) {
-  constexpr double kOtherEngineS = 105e-6;
+/// Another engine's decoder of the same model took 105 us of CPU a token on such a machine; the goal is a thirtieth.
+void untraced_token(benchmark::State& state) {
+  constexpr double kGoalS = 105e-6 / 30;
   double least = 1e30;
   for (auto _ : state) least = std::min(least, bare_token_s(1));
   state.counters["ns_token"] = least * 1e9;
-  state.counters["ratio"] = least / kOtherEngineS;
-  state.counters["goal"] = 1.0 / 30.0;
+  state.counters["ratio"] = least / kGoalS;
+  state.counters["goal"] = 1.0;
 }
 
-BENCHMARK(untraced_against_other_engine)->Name("reports/golden-decoder-untraced/other-engine-105-us");
+BENCHMARK(untraced_token)->Name("reports/golden-decoder-untraced/a-30th-of-105-us-a-token");
 BENCHMARK_CAPTURE(watched_token, serial, [] { return bare_token_s(1); });
 BENCHMARK_CAPTURE(watched_token, batch_of_8, [] { return bare_token_s(8); });
 BENCHMARK_CAPTURE(watched_token, tracing_off, off_token_s);

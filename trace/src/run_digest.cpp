@@ -5,35 +5,45 @@
 
 #include <algorithm>
 #include <array>
+#include <bit>
+#include <cstddef>
 
 namespace kvwitness::trace {
 namespace {
 
-/// Bits of the payload that enter the digest, by type id; all of those of types that are not known.
-using Masks = std::array<std::array<std::uint64_t, 5>, 256>;
+constexpr std::size_t kWords = sizeof(Event) / sizeof(std::uint64_t);
+constexpr std::size_t kPayloadWord = offsetof(Event, payload) / sizeof(std::uint64_t);
+using Words = std::array<std::uint64_t, kWords>;
+
+/// Bits of a record that do not enter the digest, by type id; of types that are not known only the time's.
+using Masks = std::array<Words, 256>;
 
 Masks make_masks() noexcept {
-  Masks masks;
-  for (auto& mask : masks) mask.fill(~0ULL);
-  for (const TypeInfo& info : all_types()) masks[static_cast<std::size_t>(info.type)] = info.canonical_mask;
-  return masks;
+  Masks left_out{};
+  for (Words& words : left_out) words[offsetof(Event, time) / sizeof(std::uint64_t)] = ~0ULL;
+  for (const TypeInfo& info : all_types()) {
+    for (std::size_t i = 0; i < info.canonical_mask.size(); ++i)
+      left_out[static_cast<std::size_t>(info.type)][kPayloadWord + i] = ~info.canonical_mask[i];
+  }
+  return left_out;
 }
 
-const Masks kMasks = make_masks();
+const Masks kLeftOut = make_masks();
 
 /// The record enters the digest as it is.
 bool is_canonical(const Event& event) noexcept {
-  const auto& mask = kMasks[static_cast<std::size_t>(event.type)];
-  std::uint64_t other = event.time;
-  for (std::size_t i = 0; i < mask.size(); ++i) other |= event.payload[i] & ~mask[i];
+  const Words& left_out = kLeftOut[static_cast<std::size_t>(event.type)];
+  const auto words = std::bit_cast<Words>(event);
+  std::uint64_t other = 0;
+  for (std::size_t i = 0; i < kWords; ++i) other |= words[i] & left_out[i];
   return other == 0;
 }
 
-Event made_canonical(Event event) noexcept {
-  const auto& mask = kMasks[static_cast<std::size_t>(event.type)];
-  event.time = 0;
-  for (std::size_t i = 0; i < mask.size(); ++i) event.payload[i] &= mask[i];
-  return event;
+Event made_canonical(const Event& event) noexcept {
+  const Words& left_out = kLeftOut[static_cast<std::size_t>(event.type)];
+  auto words = std::bit_cast<Words>(event);
+  for (std::size_t i = 0; i < kWords; ++i) words[i] &= ~left_out[i];
+  return std::bit_cast<Event>(words);
 }
 
 }  // namespace

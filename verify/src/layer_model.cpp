@@ -39,8 +39,22 @@ void LayerModel::append(const ModelRow& row) {
   if (count_ == entries_.size()) grow();
   const Entry& last = count_ == 0 ? before_ : entry(count_ - 1);
   const bool is_given = row.k_digest != 0 && row.v_digest != 0;
-  const Entry next{row, last.k_sum + row.k_digest, last.v_sum + row.v_digest, last.not_given + (is_given ? 0 : 1)};
+  const Entry next{row, last.k_sum + row.k_digest, last.v_sum + row.v_digest, last.not_given + (is_given ? 0 : 1), 0};
   entry(count_++) = next;
+  join(count_ - 1);
+}
+
+void LayerModel::join(std::size_t i) noexcept {
+  const bool is_joined = i > 0 && entry(i).row.slot != trace::kNoSlot && entry(i - 1).row.slot != trace::kNoSlot &&
+                         entry(i).row.slot == entry(i - 1).row.slot + 1;
+  entry(i).joined = is_joined ? entry(i - 1).joined + 1 : 0;
+}
+
+bool LayerModel::lie_from(Slot slot, Range range) const noexcept {
+  if (slot == trace::kNoSlot || range.empty() || range.from < start_ || range.to > std::min(end(), joined_to_))
+    return false;
+  const Entry& last = entry(range.to - 1 - start_);
+  return last.joined >= range.count() - 1 && last.row.slot == std::uint64_t{slot} + (range.count() - 1);
 }
 
 void LayerModel::keep_sinks_below(Position position) {
@@ -68,6 +82,7 @@ void LayerModel::go_back_to_sinks(Position position) {
   const std::vector<ModelRow> sinks = std::exchange(sinks_, {});
   head_ = count_ = start_ = 0;
   before_ = {};
+  joined_to_ = trace::kNoPosition;
   for (Position p = 0; p < position; ++p) append(sinks[p]);
 }
 
@@ -77,6 +92,7 @@ void LayerModel::drop_from(Position position) {
   if (position < sinks_.size()) return go_back_to_sinks(position);
   if (position < start_) start_ = position;
   count_ = position - start_ < count_ ? position - start_ : 0;
+  if (joined_to_ >= end()) joined_to_ = trace::kNoPosition;
 }
 
 void LayerModel::note_evicted(Position to) noexcept {
@@ -84,10 +100,17 @@ void LayerModel::note_evicted(Position to) noexcept {
 }
 
 void LayerModel::set_slot(Position position, Slot slot) noexcept {
-  if (held().contains(position))
-    entry(position - start_).row.slot = slot;
-  else if (position < sinks_.size())
-    sinks_[position].slot = slot;
+  if (!held().contains(position)) {
+    if (position < sinks_.size()) sinks_[position].slot = slot;
+    return;
+  }
+  Slot& known = entry(position - start_).row.slot;
+  // What follows is looked at when it gets its slot: an edit gives new ones to all rows, in ascending order.
+  const bool joins_as_before = position > joined_to_ || (position < joined_to_ && known == slot);
+  known = slot;
+  if (joins_as_before) return;
+  join(position - start_);
+  joined_to_ = position + 1 < end() ? position + 1 : trace::kNoPosition;
 }
 
 void LayerModel::clear() noexcept {
@@ -96,6 +119,7 @@ void LayerModel::clear() noexcept {
   head_ = 0;
   count_ = 0;
   before_ = {};
+  joined_to_ = trace::kNoPosition;
   sinks_.clear();
 }
 
@@ -107,7 +131,9 @@ void LayerModel::rewrite(std::uint64_t epoch) noexcept {
   for (std::size_t i = 0; i < count_; ++i) {
     entry(i).row.epoch = epoch;
     entry(i).row.slot = trace::kNoSlot;
+    entry(i).joined = 0;
   }
+  joined_to_ = trace::kNoPosition;
 }
 
 void LayerModel::grow() {

@@ -31,11 +31,9 @@ constexpr RuleInfo kInfo{
     .level = Level::must,
     .says =
         "What the store claims is what was seen: appended pieces cover exactly the rows given, at their positions and "
-        "in "
-        "lawful slots, overwritten positions are exactly those lost, edits count what they did, windows lie where rows "
-        "were written, declared allocations are the observed ones, "
-        "a token's are no fewer than its calls', recorded outputs are those of the attention, and "
-        "reported numbers add up.",
+        "in lawful slots, overwritten positions are exactly those lost, edits count what they did, windows lie where "
+        "rows were written, declared allocations are the observed ones, a token's are no fewer than its calls', "
+        "recorded outputs are those of the attention, and reported numbers add up.",
     .formula =
         "union(Append.[first, first + count)) = [T, T + n), slot < C, in a ring slot = first mod C, k_digest = "
         "sum(RowDigests); held_from = start'; union(Overwrite) = [max(start, S), start'); Truncate, Evict, Clear.freed "
@@ -352,6 +350,7 @@ void TraceTruth::on(const trace::WindowRun& run, const Event& event, const Momen
 void TraceTruth::check_run_slots(const trace::WindowRun& run, const StoreModel& store, const LayerModel& rows,
                                  const Event& event, const Moment& moment) {
   const std::uint64_t end = std::min<std::uint64_t>(std::uint64_t{run.first} + run.count, rows.end());
+  if (run.first < end && rows.lie_from(run.slot, {run.first, static_cast<Position>(end)})) return;
   for (std::uint64_t p = run.first; p < end; ++p) {
     const auto known = known_slot(store, event.layer, rows, static_cast<Position>(p));
     const std::uint64_t slot = run.slot + (p - run.first);

@@ -78,6 +78,9 @@ class LayerModel {
   [[nodiscard]] std::optional<Digests> digests(Range range) const noexcept;
   /// The same of all rows.
   [[nodiscard]] std::optional<Digests> digests() const noexcept;
+  /// The rows of `range`, which is not empty, lie in slots that follow each other, the first in `slot`. O(1); false
+  /// says nothing where a row's slot was never told, and of sinks that lie apart.
+  [[nodiscard]] bool lie_from(Slot slot, Range range) const noexcept;
 
   /// Rows that fit without growing.
   [[nodiscard]] std::size_t room() const noexcept { return entries_.size(); }
@@ -107,12 +110,14 @@ class LayerModel {
     std::uint64_t k_sum = 0;
     std::uint64_t v_sum = 0;
     std::uint64_t not_given = 0;
+    std::uint32_t joined = 0;  ///< rows directly before it that lie in the slots directly before its own
   };
   [[nodiscard]] const Entry& entry(std::size_t i) const noexcept {
     return entries_[(head_ + i) & (entries_.size() - 1)];
   }
   [[nodiscard]] Entry& entry(std::size_t i) noexcept { return entries_[(head_ + i) & (entries_.size() - 1)]; }
   void grow();
+  void join(std::size_t i) noexcept;
   void keep_sinks_below(Position position);
   void go_back_to_sinks(Position position);
 
@@ -122,8 +127,9 @@ class LayerModel {
   Position evicted_to_ = 0;
   std::size_t head_ = 0;
   std::size_t count_ = 0;
-  Entry before_;                ///< sums up to the row before the first
-  std::vector<Entry> entries_;  ///< a ring; its size is a power of two
+  Position joined_to_ = trace::kNoPosition;  ///< `joined` is known of the rows below it; of all where it is kNoPosition
+  Entry before_;                             ///< sums up to the row before the first
+  std::vector<Entry> entries_;               ///< a ring; its size is a power of two
 };
 
 template <class F>
