@@ -44,7 +44,7 @@ constexpr WitnessInfo kWitnesses[] = {
     {"view.stale_refused", "attention over a stale view was refused"},
     {"adapter.inserted", "a copy or conversion stood between the store and its reader"},
     {"attention.step", "attention ran"},
-    {"attention.limited", "a query visited fewer keys than there were positions up to it"},
+    {"attention.limited", "a query visited fewer keys than there were positions up to it, or has a window of fewer"},
     {"attention.chunk", "attention ran for more than one query in one call"},
     {"sequences.interleaved", "an append to one sequence followed an append to another that went on later"},
     {"phase.by_exception", "a phase was closed by an exception"},

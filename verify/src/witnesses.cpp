@@ -86,6 +86,14 @@ bool turns_round(const LayerModel& layer, Range range) noexcept {
   return known && oldest->slot > newest->slot;
 }
 
+/// Keys that a query visited; of attention that nobody saw, those that its window leaves it at most.
+std::uint64_t keys_of(const trace::AttentionStep& step, const StoreModel& store, LayerIndex index) noexcept {
+  if (step.kernel != trace::KernelKind::black_box) return step.visited;
+  if (index >= store.layers.size()) return std::uint64_t{step.query} + 1;
+  const trace::LayerDeclared& layer = store.layers[index];
+  return layer.limited != 0 ? std::uint64_t{layer.window} + layer.sinks : std::uint64_t{step.query} + 1;
+}
+
 }  // namespace
 
 WitnessBoard::WitnessBoard(const trace::Claims& claims) : boards_(std::size_t{trace::kNoStore} + 1) {
@@ -245,8 +253,7 @@ void WitnessBoard::on_refused(const Event& event) {
 void WitnessBoard::on_attention(const Event& event, const Model& model, const StoreModel& store) {
   const auto step = trace::payload_of<trace::AttentionStep>(event);
   meet(event.store, Property::attention_step);
-  const bool is_seen = step.kernel != trace::KernelKind::black_box;
-  if (is_seen && step.visited < std::uint64_t{step.query} + 1) meet(event.store, Property::attention_limited);
+  if (keys_of(step, store, event.layer) < std::uint64_t{step.query} + 1) meet(event.store, Property::attention_limited);
   if (store.call.called.operation == Operation::attend && store.call.called.count > 1)
     meet(event.store, Property::attention_chunk);
   const ViewModel* view = model.view(step.view);
