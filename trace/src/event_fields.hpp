@@ -288,6 +288,18 @@ inline constexpr FieldInfo kSignalFields[] = {
     KVW_FIELD(Signal, signal, integer),
     KVW_FIELD(Signal, stream, integer),
 };
+inline constexpr FieldInfo kBlockStoredFields[] = {
+    KVW_FIELD(BlockStored, block, name),         KVW_FIELD(BlockStored, parent, name),
+    KVW_FIELD(BlockStored, adapter, name),       KVW_FIELD(BlockStored, content, digest),
+    KVW_FIELD(BlockStored, block_size, integer), KVW_FIELD(BlockStored, tokens, integer),
+};
+inline constexpr FieldInfo kBlockRemovedFields[] = {
+    KVW_FIELD(BlockRemoved, block, name),
+};
+inline constexpr FieldInfo kMessagesLostFields[] = {
+    KVW_FIELD(MessagesLost, first, integer),
+    KVW_FIELD(MessagesLost, count, integer),
+};
 inline constexpr FieldInfo kWindowOpenedFields[] = {
     KVW_FIELD(WindowOpened, generation, integer), KVW_FIELD(WindowOpened, copied_bytes, bytes),
     KVW_FIELD(WindowOpened, view, integer),       KVW_FIELD(WindowOpened, from, position),

@@ -119,6 +119,10 @@ constexpr TypeInfo kTypes[] = {
     make<LayerCode>("LayerCode", true, "how a plane of a layer is coded", kLayerCodeFields),
     make<PoolDeclared>("PoolDeclared", true, "blocks that a paged store owns", kPoolDeclaredFields),
     make<BlockTokens>("BlockTokens", false, "the tokens of a request's block, by hash", kBlockTokensFields),
+    make<BlockStored>("BlockStored", true, "an engine caches a full block", kBlockStoredFields),
+    make<BlockRemoved>("BlockRemoved", true, "an engine took a block from its cache", kBlockRemovedFields),
+    make<BlocksCleared>("BlocksCleared", true, "an engine caches no block any more", {}),
+    make<MessagesLost>("MessagesLost", false, "messages of an engine never came, or not in order", kMessagesLostFields),
 };
 
 constexpr bool ids_are_dense() noexcept {

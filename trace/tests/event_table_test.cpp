@@ -49,6 +49,10 @@ BOOST_AUTO_TEST_CASE(fields_cover_all_but_the_reserved_members) {
   covers(LayerCode{k64, static_cast<Plane>(k32), static_cast<DType>(0xffff), 0xffff, k32, k32, k32, k32, 0});
   covers(PoolDeclared{k32, k32, k32, 0, {}});
   covers(BlockTokens{k64, k32, k32, {}});
+  covers(BlockStored{k64, k64, k64, k64, k32, k32});
+  covers(BlockRemoved{k64, {}});
+  covers(BlocksCleared{});
+  covers(MessagesLost{k64, k64, {}});
   constexpr auto kEvidence = static_cast<Evidence>(k32);
   covers(Allocation{k64, k64, k64, k32, static_cast<ScopeKind>(0xffff), static_cast<Origin>(0xffff), kEvidence,
                     static_cast<Plane>(k32)});

@@ -1,11 +1,11 @@
 #include "kvwitness/verify/judge.hpp"
 
+#include "cost_meter.hpp"
 #include "kvwitness/trace/digest.hpp"
 #include "kvwitness/trace/error.hpp"
 #include "kvwitness/trace/event_table.hpp"
 #include "kvwitness/trace/names.hpp"
 #include "kvwitness/verify/model.hpp"
-#include "cost_meter.hpp"
 #include "witnesses.hpp"
 
 #include <fmt/format.h>
@@ -129,7 +129,7 @@ struct Judge::State {
   std::uint64_t next_number = 0;
   std::uint64_t steps = 0;
   std::uint64_t ended_steps = 0;
-  std::uint64_t calls = 0;
+  std::uint64_t calls = 0;  ///< and what an engine told of blocks that it cached meanwhile
   std::uint64_t unknown_types = 0;
   bool has_ended = false;
   bool is_digest_given = false;
@@ -241,7 +241,7 @@ void Judge::State::take(const Event& event) {
       if (is_its) seat->checker->on_event(event, moment);
     }
   }
-  calls += event.type == EventType::Called ? 1 : 0;
+  calls += event.type == EventType::Called || event.type == EventType::BlockStored ? 1 : 0;
   if (event.type == EventType::RegionMeasured) count_pool_call(event);
   if (event.type == EventType::Counter) count_workload(event);
   if (event.type != EventType::StepEnd) return;

@@ -18,7 +18,9 @@ void Model::State::create(const Event& event) {
   const auto created = trace::payload_of<trace::StoreCreated>(event);
   const std::uint64_t wanted = std::uint64_t{created.layers} * created.sequences;
   if (event.store == trace::kNoStore || stores[event.store] != nullptr) return;
-  if (created.layers == 0 || created.layers >= trace::kNoLayer || wanted > kModelCellsMax - cells) return;
+  // What is known from outside alone, by the blocks that it caches, tells neither layers nor sequences.
+  if (created.layers == 0 && created.sequences != 0) return;
+  if (created.layers >= trace::kNoLayer || wanted > kModelCellsMax - cells) return;
   cells += wanted;
   ++store_count;
   auto store = std::make_unique<StoreState>();

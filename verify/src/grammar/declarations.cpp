@@ -76,7 +76,8 @@ Finding Declarations::on(const trace::StoreCreated& created, const Event& event,
   if (store.is_created) return Complaint{"a store created once", fmt::format("store {} again", event.store)};
   store.is_created = true;
   if (moment.model.store(event.store) == nullptr)
-    return Complaint{fmt::format("1 to {} layers times sequences, all stores together", kModelCellsMax),
+    return Complaint{fmt::format("neither layers nor sequences, or 1 to {} layers times sequences, all stores together",
+                                 kModelCellsMax),
                      fmt::format("{} layers and {} sequences", created.layers, created.sequences)};
   store.declared.resize(created.layers);
   store.formatted.resize(created.layers);

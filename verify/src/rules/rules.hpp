@@ -95,6 +95,7 @@ template <class C>
 [[nodiscard]] const Rule& admission_rule();
 [[nodiscard]] const Rule& block_reference_rule();
 [[nodiscard]] const Rule& bounded_memory_rule();
+[[nodiscard]] const Rule& cached_blocks_rule();
 [[nodiscard]] const Rule& different_output_rule();
 [[nodiscard]] const Rule& donor_reads_rule();
 [[nodiscard]] const Rule& event_grammar_rule();

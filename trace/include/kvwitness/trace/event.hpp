@@ -183,6 +183,20 @@ struct SwapIn { std::uint32_t block; Tier tier; std::uint64_t bytes; std::uint32
 struct Wait { std::uint64_t signal; std::uint32_t stream; std::uint32_t reserved0; std::uint64_t reserved[3]; };
 struct Signal { std::uint64_t signal; std::uint32_t stream; std::uint32_t reserved0; std::uint64_t reserved[3]; };
 
+// ---- cached blocks, as an engine tells them from outside (claims) ---------------------------------------------------
+/// A full block can be found by its hash from now on. Names are the engine's own words. `parent`: the block in front of
+/// it in its prefix; 0: none, or not told. `content`: digest of the tokens and of what else the hash covers but the parent;
+/// 0: not given. `tokens`: of `block_size` that a full block has; 0: not told. `adapter`: fine-tuned weights that its rows
+/// were made with; 0: none.
+struct BlockStored { NameHash block; NameHash parent; NameHash adapter; std::uint64_t content; std::uint32_t block_size; std::uint32_t tokens; };
+/// One copy of the block, or the only one, can no longer be found.
+struct BlockRemoved { NameHash block; std::uint64_t reserved[4]; };
+/// No block can be found any more.
+struct BlocksCleared { std::uint64_t reserved[5]; };
+/// Fact: the engine numbers what it tells, and [first, first + count) never came; count 0: what came as `first` was out
+/// of its order. What is cached is unknown from here on, until BlocksCleared.
+struct MessagesLost { std::uint64_t first; std::uint64_t count; std::uint64_t reserved[3]; };
+
 // ---- windows (facts) ------------------------------------------------------------------------------------------------
 /// `copied_bytes` is 0 for a window in the store's own memory.
 struct WindowOpened { std::uint64_t generation; std::uint64_t copied_bytes; ViewId view; Position from; Position to; std::uint32_t runs; std::uint64_t reserved; };
@@ -222,7 +236,8 @@ struct StateDigest { std::uint64_t k_digest; std::uint64_t v_digest; Position fr
   X(PrefixPublished, 42) X(PrefixHit, 43) X(Admitted, 44) X(SwapOut, 45) X(SwapIn, 46) X(Wait, 47) X(Signal, 48)      \
   X(WindowOpened, 49) X(WindowRun, 50) X(WindowClosed, 51) X(ReadRows, 52) X(AdapterInserted, 53)                     \
   X(AttentionStep, 54) X(AttentionRun, 55) X(KernelRun, 56) X(TensorRecorded, 57) X(TensorValues, 58)                 \
-  X(StateDigest, 59) X(Called, 60) X(LayerCode, 61) X(PoolDeclared, 62) X(BlockTokens, 63)
+  X(StateDigest, 59) X(Called, 60) X(LayerCode, 61) X(PoolDeclared, 62) X(BlockTokens, 63)        \
+  X(BlockStored, 64) X(BlockRemoved, 65) X(BlocksCleared, 66) X(MessagesLost, 67)
 
 enum class EventType : std::uint8_t {
   unknown = 0,
@@ -231,7 +246,7 @@ enum class EventType : std::uint8_t {
 #undef KVWITNESS_X
 };
 
-inline constexpr std::uint8_t kLastEventType = 63;
+inline constexpr std::uint8_t kLastEventType = 67;
 inline constexpr std::uint32_t kEventVersion = 1;
 
 /// One record. `number` counts from 0 without gaps in a run; `time` is 0 where the clock is none or the event is not

@@ -5,6 +5,8 @@
 #include "kvwitness/trace/event.hpp"
 #include "kvwitness/verify/verdict.hpp"
 
+#include <array>
+#include <cstddef>
 #include <cstdint>
 #include <initializer_list>
 #include <memory>
@@ -22,15 +24,20 @@ class TypeSet {
  public:
   constexpr TypeSet() = default;
   constexpr TypeSet(std::initializer_list<trace::EventType> types) noexcept {
-    for (const trace::EventType type : types) bits_ |= std::uint64_t{1} << static_cast<unsigned>(type);
+    for (const trace::EventType type : types) bits_[word_of(type)] |= bit_of(type);
   }
   [[nodiscard]] constexpr bool contains(trace::EventType type) const noexcept {
-    return (bits_ >> static_cast<unsigned>(type) & 1U) != 0;
+    return (bits_[word_of(type)] & bit_of(type)) != 0;
   }
-  friend constexpr bool operator==(TypeSet, TypeSet) noexcept = default;
+  friend constexpr bool operator==(const TypeSet&, const TypeSet&) noexcept = default;
 
  private:
-  std::uint64_t bits_ = 0;
+  static constexpr std::size_t word_of(trace::EventType type) noexcept { return static_cast<std::size_t>(type) / 64; }
+  static constexpr std::uint64_t bit_of(trace::EventType type) noexcept {
+    return std::uint64_t{1} << static_cast<unsigned>(type) % 64;
+  }
+
+  std::array<std::uint64_t, 4> bits_{};  ///< for every value that a type can have
 };
 
 /// What stays the same about a rule. The texts feed `explain`.
