@@ -269,6 +269,21 @@ BOOST_AUTO_TEST_CASE(the_program_says_what_it_cannot_ask) {
   says("search --store ring --exec true", "search takes one of");
 }
 
+BOOST_AUTO_TEST_CASE(run_takes_them_beside_others) {
+  if (skips_without("python3")) return;
+  const std::string program = KVWITNESS_BINARY_DIR "/bin/kvwitness ";
+  const std::string cases = " --filter 'ring/every-wrap-offset[before=9]' ";
+  const auto right =
+      reports::testing::run_shell(program + "run --exec 'python3 " + kForeign + "ring.py' --store ring" + cases);
+  BOOST_TEST(right.code == 0, right.output);
+  BOOST_TEST(right.output.find("ring.py") != std::string::npos, right.output);
+  BOOST_TEST(right.output.find("2 cases: 2 pass") != std::string::npos, right.output);
+  const auto wrong =
+      reports::testing::run_shell(program + "run --exec 'python3 " + kForeign + "ring.py physical-order'" + cases);
+  BOOST_TEST(wrong.code == 1, wrong.output);
+  BOOST_TEST(wrong.output.find("replay: kvwitness run --exec 'python3 ") != std::string::npos, wrong.output);
+}
+
 BOOST_AUTO_TEST_CASE(a_case_is_written_without_its_parameters) {
   const Scratch scratch;
   const auto file = scratch.write("with.jsonc", R"({ // a matrix

@@ -67,7 +67,8 @@ int conform(const ConformCommand& command) {
     throw trace::Error("conform takes one of --plugin FILE, --exec COMMAND and --store NAME");
   scenarios::StoreRegistry registry = scenarios::with_mutants(scenarios::product_stores());
   CaseRun run = case_run(command.cases);
-  run.suite.stores = {command.foreign.are_given() ? add_foreign_kind(command.foreign, registry) : command.store};
+  run.suite.stores = {command.foreign.are_given() ? add_foreign_kind(command.foreign, "conform", registry)
+                                                  : command.store};
   run.suite.skip_unbuildable = true;
   std::optional<Output> json;
   if (!command.profile.empty()) json.emplace(command.profile);

@@ -48,13 +48,14 @@ void add_foreign_options(CLI::App& command, ForeignOptions& options) {
       ->capture_default_str();
 }
 
-std::string add_foreign_kind(const ForeignOptions& options, scenarios::StoreRegistry& registry) {
+std::string add_foreign_kind(const ForeignOptions& options, const std::string& replayed_by,
+                             scenarios::StoreRegistry& registry) {
   const core::ForeignCommand command = command_of(options);
   const core::ForeignHello hello = core::ask_foreign(command);
   const bool is_plugin = !options.plugin.empty();
   registry.add(scenarios::foreign_kind(
       command, hello,
-      is_plugin ? "conform --plugin " + quoted(options.plugin) : "conform --exec " + quoted(options.exec)));
+      replayed_by + (is_plugin ? " --plugin " + quoted(options.plugin) : " --exec " + quoted(options.exec))));
   return hello.name;
 }
 

@@ -19,8 +19,10 @@ struct ForeignOptions {
 
 void add_foreign_options(CLI::App& command, ForeignOptions& options);
 
-/// Asks the store what it is, and adds its kind to the registry; `conform` replays it. Returns the kind's name. Throws
-/// trace::Error where it does not answer, and where the registry has a kind of its name.
-std::string add_foreign_kind(const ForeignOptions& options, scenarios::StoreRegistry& registry);
+/// Asks the store what it is, and adds its kind to the registry; the command `replayed_by` runs a case on it again.
+/// Returns the kind's name. Throws trace::Error where it does not answer, and where the registry has a kind of its
+/// name.
+std::string add_foreign_kind(const ForeignOptions& options, const std::string& replayed_by,
+                             scenarios::StoreRegistry& registry);
 
 }  // namespace kvwitness::cli

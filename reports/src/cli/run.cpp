@@ -2,7 +2,9 @@
 
 #include "case_options.hpp"
 #include "commands.hpp"
+#include "foreign_options.hpp"
 
+#include <algorithm>
 #include <memory>
 #include <string>
 #include <vector>
@@ -12,6 +14,7 @@ namespace {
 
 struct RunOptions {
   CaseOptions cases;
+  ForeignOptions foreign;
   std::vector<std::string> stores;
 };
 
@@ -33,6 +36,7 @@ constexpr const char* kFooter = R"(Examples:
   kvwitness run --budgets kv-budgets.json --update        costs per token: hold to a file, and make it tighter
   kvwitness run --list=json --filter 'ring/*'             what would be run
   kvwitness run --store mutant:ring-physical-order        a store that is wrong on purpose
+  kvwitness run --exec 'python3 mine.py' --store ring     a store of one's own beside another; conform says what it can do
 
 Test runners that shard test programs (Bazel: TEST_TOTAL_SHARDS and TEST_SHARD_INDEX; GoogleTest: GTEST_...) are obeyed
 without --shard. Other variables count with --shard env only.)";
@@ -46,8 +50,15 @@ std::vector<std::string> product_kinds() {
 
 int run(const RunOptions& options) {
   CaseRun run = case_run(options.cases);
-  if (run.suite.stores.empty()) run.suite.stores = options.stores.empty() ? product_kinds() : options.stores;
-  return run_cases(options.cases, scenarios::with_mutants(scenarios::product_stores()), std::move(run), write_result);
+  scenarios::StoreRegistry registry = scenarios::with_mutants(scenarios::product_stores());
+  std::vector<std::string> stores = options.stores;
+  if (options.foreign.are_given()) {
+    const std::string name = add_foreign_kind(options.foreign, "run", registry);
+    if (std::ranges::find(stores, name) == stores.end()) stores.push_back(name);
+    run.suite.skip_unbuildable = true;
+  }
+  if (run.suite.stores.empty()) run.suite.stores = stores.empty() ? product_kinds() : stores;
+  return run_cases(options.cases, registry, std::move(run), write_result);
 }
 
 }  // namespace
@@ -62,6 +73,7 @@ void add_run(CLI::App& app, int& exit_code) {
       ->take_all()
       ->expected(1)
       ->excludes(command.get_option("--replay"));
+  add_foreign_options(command, options->foreign);
   command.footer(kFooter);
   command.callback([options, &exit_code] { exit_code = run(*options); });
 }

@@ -83,7 +83,7 @@ int run_search(const SearchCommand& command) {
   }
   if (command.mutants) return report(reports::search_mutants({command.mutant, options}), std::move(outputs));
   scenarios::StoreRegistry registry = scenarios::with_mutants(scenarios::product_stores());
-  if (command.foreign.are_given()) options.store = add_foreign_kind(command.foreign, registry);
+  if (command.foreign.are_given()) options.store = add_foreign_kind(command.foreign, "conform", registry);
   return report(reports::search(registry, options), std::move(outputs));
 }
 
