@@ -13,6 +13,7 @@
 #include <map>
 #include <ostream>
 #include <set>
+#include <span>
 #include <tuple>
 #include <utility>
 #include <vector>
@@ -36,13 +37,21 @@ struct SlotCell {
   Position position = 0;
 };
 
-/// Slots of rows, by position, where windows told what no append did.
+/// Slots of rows, by position, where windows show others than those that the store said when it wrote, or said none.
 using ToldSlots = std::map<Position, Slot>;
+
+/// A row that windows show in another slot than the store said.
+struct Misplaced {
+  Position position = 0;
+  Slot said = 0;
+  Slot shown = 0;
+};
 
 /// What a layer holds, and where.
 struct HeldSlots {
-  std::vector<SlotCell> cells;  ///< by slot; the slots are the store's own claims
-  std::uint32_t untold = 0;     ///< rows whose slots nobody told
+  std::vector<SlotCell> cells;       ///< by slot: where windows show the row, else where the store said that it put it
+  std::vector<Misplaced> misplaced;  ///< by position
+  std::uint32_t untold = 0;          ///< rows whose slots nobody told
 };
 
 HeldSlots held_slots(const verify::LayerModel& layer, const ToldSlots& told) {
@@ -51,8 +60,9 @@ HeldSlots held_slots(const verify::LayerModel& layer, const ToldSlots& told) {
     for (Position p = range.from; p < range.to; ++p) {
       const verify::ModelRow* row = layer.find(p);
       const auto by_window = told.find(p);
-      Slot slot = row != nullptr ? row->slot : trace::kNoSlot;
-      if (slot == trace::kNoSlot && by_window != told.end()) slot = by_window->second;
+      const Slot said = row != nullptr ? row->slot : trace::kNoSlot;
+      const Slot slot = by_window != told.end() ? by_window->second : said;
+      if (slot != said && said != trace::kNoSlot) held.misplaced.push_back({p, said, slot});
       if (slot != trace::kNoSlot)
         held.cells.push_back({slot, p});
       else
@@ -114,10 +124,20 @@ class SlotRow {
     out << style.paint(Color::dim, trimmed(slots) + more) << "\n" << trimmed(held) << "\n";
     if (marks.find('^') != std::string::npos) out << trimmed(marks) << " oldest\n";
     if (held_.untold != 0) out << "      " << counted(held_.untold, "row") << " in slots that were not told\n";
+    write_misplaced(out);
   }
 
  private:
   static constexpr std::size_t kIndent = 12;
+  static constexpr std::size_t kMisplacedShown = 4;
+
+  void write_misplaced(std::ostream& out) const {
+    const std::size_t shown = std::min(kMisplacedShown, held_.misplaced.size());
+    for (const Misplaced& row : std::span(held_.misplaced).first(shown))
+      out << fmt::format("      position {}: windows show slot {}, the store said slot {}\n", row.position, row.shown,
+                         row.said);
+    if (shown < held_.misplaced.size()) out << fmt::format("      and {} more\n", held_.misplaced.size() - shown);
+  }
 
   static std::string trimmed(const std::string& line) { return line.substr(0, line.find_last_not_of(' ') + 1); }
 
@@ -167,7 +187,8 @@ class SlotView {
       if (view != nullptr) windows_[place_of(event)] = {view->range, view->sinks};
     }
     if (event.type == trace::EventType::WindowRun) note_slots(event);
-    if (event.type == trace::EventType::Restored) forget_slots(event);
+    if (event.type == trace::EventType::Append) forget_written(event);
+    if (is_edit(event.type)) forget_slots(event);
     if (wanted && changes_view(event)) touched_.insert(place_of(event));
     if (event.type == trace::EventType::StepBegin) step_ = trace::payload_of<trace::StepBegin>(event);
     if (event.type == trace::EventType::StepEnd) end_of_step();
@@ -199,7 +220,12 @@ class SlotView {
     }
   }
 
-  /// After a restore only windows tell where rows lie.
+  static bool is_edit(trace::EventType type) noexcept {
+    using enum trace::EventType;
+    return type == Truncate || type == Evict || type == Clear || type == Restored || type == Move;
+  }
+
+  /// What the store says of a row is a claim, and after a restore it says nothing; where windows show the row counts.
   void note_slots(const trace::Event& event) {
     const auto run = trace::payload_of<trace::WindowRun>(event);
     const verify::LayerModel* layer = model_.layer(event.store, event.sequence, event.layer);
@@ -207,8 +233,19 @@ class SlotView {
     for (std::uint32_t i = 0; i < run.count; ++i) {
       const verify::ModelRow* row = layer->find(run.first + i);
       if (row == nullptr) return;
-      if (row->slot == trace::kNoSlot) told_[place_of(event)][run.first + i] = run.slot + i;
+      ToldSlots& told = told_[place_of(event)];
+      if (row->slot != run.slot + i)
+        told[run.first + i] = run.slot + i;
+      else
+        told.erase(run.first + i);
     }
+  }
+  void forget_written(const trace::Event& event) {
+    const auto append = trace::payload_of<trace::Append>(event);
+    ToldSlots& told = told_[place_of(event)];
+    const std::uint64_t end = std::uint64_t{append.first} + append.count;
+    told.erase(told.lower_bound(append.first),
+               end > trace::kNoPosition ? told.end() : told.lower_bound(static_cast<Position>(end)));
   }
   void forget_slots(const trace::Event& event) {
     std::erase_if(told_, [&](const auto& one) {

@@ -156,6 +156,26 @@ BOOST_AUTO_TEST_CASE(restored_rows_are_not_drawn_as_empty) {
     BOOST_TEST(text.find(part) != std::string::npos, part << "in\n" << text);
 }
 
+// What a store says of its rows is a claim; a window shows where they are.
+BOOST_AUTO_TEST_CASE(rows_are_drawn_where_windows_show_them) {
+  const Scratch scratch;
+  const auto trace = run_and_save(kRingScript, "ring", scratch.path()).trace;
+  std::string forged;
+  for (const std::string& line : lines_of(reports::testing::read_text(trace))) {
+    nlohmann::ordered_json event = nlohmann::ordered_json::parse(line);
+    if (event.value("type", "") == "Append" && event["first"] == 4) event["slot"] = 0;
+    forged += event.dump() + "\n";
+  }
+  const std::string text = told(reports::write_slots, scratch.write("forged.jsonl", forged));
+  BOOST_TEST(text.find(R"(T=5 held [2, 5) window [2, 5)
+      slot   0  1  2
+      holds [3]*4][2]
+                   ^ oldest
+      position 4: windows show slot 1, the store said slot 0
+)") != std::string::npos,
+             text);
+}
+
 BOOST_AUTO_TEST_CASE(slots_of_a_wide_store_show_the_newest) {
   const Scratch scratch;
   std::string script(kRingScript);
