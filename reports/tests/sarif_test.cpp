@@ -152,7 +152,8 @@ BOOST_AUTO_TEST_CASE(absolute_paths_are_file_uris) {
   BOOST_TEST(!artifact.contains("uriBaseId"));
 }
 
-/// The standard's own schema is large; where KVWITNESS_SARIF_SCHEMA names a copy of it, it judges too.
+/// The standard's own schema is large; where KVWITNESS_SARIF_SCHEMA names a copy of it, it judges too. The npm package
+/// @microsoft/jest-sarif has one, lib/schemas/sarif-2.1.0-rtm.5.json.
 BOOST_AUTO_TEST_CASE(keeps_the_standard) {
   const reports::testing::Scratch scratch;
   reports::testing::write_small_suite(scratch);
