@@ -11,6 +11,7 @@
 #include "kvwitness/reports/text.hpp"
 #include "kvwitness/trace/assert.hpp"
 #include "kvwitness/trace/error.hpp"
+#include "vllm_messages.hpp"
 
 #include <algorithm>
 #include <cmath>
@@ -100,6 +101,18 @@ void fuzz_bench_table(std::string_view text) {
     std::ostringstream markdown;
     write_bench_markdown(table, markdown);
     KVW_ASSERT(lines_of(markdown.str()) == table.rows.size() + 4);
+  });
+}
+
+void fuzz_vllm_log(std::string_view text) {
+  expect_only_errors([&] {
+    std::istringstream in{std::string(text)};
+    read_vllm_log(in, "fuzz", [](const VllmMessage& message) {
+      for (const VllmEvent& event : message.events) {
+        KVW_ASSERT(event.kind == VllmEventKind::cleared || !event.medium.empty());
+        for (const VllmBlock& block : event.blocks) KVW_ASSERT(!block.hash.empty());
+      }
+    });
   });
 }
 

@@ -12,5 +12,6 @@ void fuzz_known_failures(std::string_view text);
 void fuzz_budgets(std::string_view text);
 /// Of results of benchmarks, each row is one line of the tables that are written of them.
 void fuzz_bench_table(std::string_view text);
+void fuzz_vllm_log(std::string_view text);
 
 }  // namespace kvwitness::reports

@@ -16,6 +16,7 @@
 #include <algorithm>
 #include <ostream>
 #include <set>
+#include <utility>
 
 namespace kvwitness::reports {
 namespace {
@@ -59,10 +60,13 @@ void write_rule(const verify::RuleInfo& info, const Style& style, std::ostream& 
   write_field("formula", info.formula, style, out);
   write_field("witness", info.witness, style, out);
   write_field("faults", info.faults, style, out);
-  out << "  seeded faults that it must kill:\n";
+  bool has_mutant = false;
   for (const scenarios::Mutant& mutant : scenarios::all_mutants()) {
-    if (mutant.killed_by == info.id) write_mutant(mutant, out);
+    if (mutant.killed_by != info.id) continue;
+    if (!std::exchange(has_mutant, true)) out << "  seeded faults that it must kill:\n";
+    write_mutant(mutant, out);
   }
+  if (!has_mutant) out << "  no seeded fault: no store that can be run here tells what it judges\n";
 }
 
 /// Rules that the mutants of a class were made for, each once.

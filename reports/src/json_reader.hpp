@@ -40,6 +40,8 @@ class JsonReader {
   [[nodiscard]] bool is_null() const noexcept { return value_->is_null(); }
   [[nodiscard]] bool is_text() const noexcept { return value_->is_string(); }
   [[nodiscard]] std::vector<std::string> texts() const;
+  [[nodiscard]] const Json& value() const noexcept { return *value_; }
+  [[nodiscard]] const std::string& path() const noexcept { return name_; }
   /// Keys of an object, in the order of the file.
   [[nodiscard]] std::vector<std::string> keys() const;
 

@@ -234,7 +234,8 @@ bool want_color(int fd) {
 }
 
 std::string step_place(const trace::Claims& claims, std::uint32_t step) {
-  if (step >= claims.steps.size()) return "outside of a step";
+  if (step == verify::kNoStep) return "outside of a step";
+  if (step >= claims.steps.size()) return "told without a script";
   const trace::StepInfo& info = claims.steps[step];
   std::string text = fmt::format("{}:{}:{} {}", info.file, info.line, info.column, info.operation);
   if (!info.id.empty()) text += fmt::format(" '{}'", info.id);

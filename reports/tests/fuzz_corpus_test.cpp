@@ -43,4 +43,8 @@ BOOST_AUTO_TEST_CASE(bench_tables_hold) {
   BOOST_TEST(replay("bench_table", fuzz_bench_table) > 2U);
 }
 
+BOOST_AUTO_TEST_CASE(logs_of_vllm_hold) {
+  BOOST_TEST(replay("vllm_log", fuzz_vllm_log) > 2U);
+}
+
 BOOST_AUTO_TEST_SUITE_END()

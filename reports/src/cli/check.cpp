@@ -2,12 +2,14 @@
 
 #include "commands.hpp"
 #include "reports_option.hpp"
+#include "trace_source.hpp"
 
 namespace kvwitness::cli {
 namespace {
 
 struct CheckOptions {
   std::vector<std::string> traces;
+  std::string from;
   std::vector<std::string> rules;
   std::vector<std::string> reports;
 };
@@ -20,13 +22,16 @@ measured); the reason is given, and no pass is claimed.
 Examples:
   kvwitness check traces/ring+wrap-identity@tokens=17,window=4@ring.jsonl
   kvwitness check run.blocks --rule position-order --rule window-exact
-  kvwitness check *.jsonl --report junit=out.xml)";
+  kvwitness check *.jsonl --report junit=out.xml
+  kvwitness check --from vllm kv-events.jsonl)";
 
 int check(const CheckOptions& options) {
   Reports reports(options.reports, options.traces);
   reports::SuiteResult result;
+  TraceSource source(options.from);
   for (const std::string& trace : options.traces) {
-    result.cases.push_back(reports::check_trace(trace, {.only = options.rules}));
+    result.cases.push_back(reports::check_trace(source.trace_of(trace), {.only = options.rules}));
+    result.cases.back().trace = trace;
     result.seconds += result.cases.back().seconds;
     reports.add_case(result.cases.back());
   }
@@ -41,7 +46,8 @@ int check(const CheckOptions& options) {
 void add_check(CLI::App& app, int& exit_code) {
   const auto options = std::make_shared<CheckOptions>();
   CLI::App& command = *app.add_subcommand("check", "Judge saved traces, rule by rule");
-  command.add_option("traces", options->traces, "Traces, JSONL or blocks")->required();
+  command.add_option("traces", options->traces, "Traces, JSONL or blocks, or what --from says")->required();
+  add_from_option(command, options->from);
   command.add_option("--rule", options->rules, "Judge by this rule only; may be repeated")->take_all()->expected(1);
   add_report_option(command, options->reports);
   command.footer(kFooter);

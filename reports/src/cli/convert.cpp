@@ -6,6 +6,7 @@
 
 #include "commands.hpp"
 #include "output.hpp"
+#include "trace_source.hpp"
 
 #include <filesystem>
 #include <iostream>
@@ -16,6 +17,7 @@ namespace {
 
 struct ConvertOptions {
   std::string trace;
+  std::string from;
   std::string to;
   std::string output;
 };
@@ -28,31 +30,34 @@ A trace that was cut off is converted as far as it goes, and the exit code is 9.
 Examples:
   kvwitness convert run.jsonl --to blocks -o run.blocks
   kvwitness convert run.blocks --to jsonl -o - | grep Refused
-  kvwitness convert run.jsonl --to perfetto -o run.perfetto.json)";
+  kvwitness convert run.jsonl --to perfetto -o run.perfetto.json
+  kvwitness convert --from vllm kv-events.msgpack --to jsonl -o kv-events.jsonl)";
 
 int incomplete(const std::string& why) {
   std::cerr << "kvwitness: the trace is incomplete: " << why << "\n";
   return static_cast<int>(reports::ExitCode::inconclusive);
 }
 
-int convert_to_timeline(const ConvertOptions& options) {
-  const reports::CaseResult judged = reports::check_trace(options.trace);
+int convert_to_timeline(const ConvertOptions& options, const std::filesystem::path& trace) {
+  const reports::CaseResult judged = reports::check_trace(trace);
   std::error_code differs;
   if (std::filesystem::equivalent(options.trace, options.output, differs)) {
     throw trace::Error(options.output + " is the trace that is converted");
   }
   Output output(options.output);
   reports::PerfettoWriter writer(output.stream());
-  writer.add_trace(options.trace, judged.verdict);
+  writer.add_trace(trace, judged.verdict);
   writer.finish();
   output.close();
   return judged.incomplete.empty() ? 0 : incomplete(judged.incomplete);
 }
 
 int convert(const ConvertOptions& options) {
-  if (options.to == "perfetto") return convert_to_timeline(options);
+  TraceSource source(options.from);
+  const std::filesystem::path trace = source.trace_of(options.trace);
+  if (options.to == "perfetto") return convert_to_timeline(options, trace);
   const std::string to = options.output == "-" ? "/dev/stdout" : options.output;
-  const trace::TraceEnd end = reports::convert_trace(options.trace, *trace::trace_format(options.to), to);
+  const trace::TraceEnd end = reports::convert_trace(trace, *trace::trace_format(options.to), to);
   return end.complete ? 0 : incomplete(end.why);
 }
 
@@ -61,7 +66,8 @@ int convert(const ConvertOptions& options) {
 void add_convert(CLI::App& app, int& exit_code) {
   const auto options = std::make_shared<ConvertOptions>();
   CLI::App& command = *app.add_subcommand("convert", "Convert a trace into another form");
-  command.add_option("trace", options->trace, "Trace, JSONL or blocks")->required();
+  command.add_option("trace", options->trace, "Trace, JSONL or blocks, or what --from says")->required();
+  add_from_option(command, options->from);
   command.add_option("--to", options->to, "Form")->required()->check(CLI::IsMember({"jsonl", "blocks", "perfetto"}));
   command.add_option("-o,--output", options->output, "File; - is standard output")->required();
   command.footer(kFooter);
