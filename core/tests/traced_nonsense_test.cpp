@@ -263,6 +263,13 @@ BOOST_AUTO_TEST_CASE(run_lists_outside_the_caller_s_room_are_not_walked) {
   };
   BOOST_REQUIRE(bench.traced->open(0, 0, {0, 4}).ok());
   BOOST_TEST(Bench::all<trace::WindowRun>(bench.events()).size() == 2U);
+  // From the second of the two runs that there is room for.
+  bench.spoilt->spoil_window = [&](Window window, WindowScratch&) -> Outcome<Window> {
+    window.runs = {window.runs.data() + 1, 1U << 20};
+    return window;
+  };
+  BOOST_REQUIRE(bench.traced->open(0, 0, {0, 4}).ok());
+  BOOST_TEST(Bench::all<trace::WindowRun>(bench.events()).size() == 1U);
 }
 
 BOOST_AUTO_TEST_CASE(a_store_without_a_configuration_is_refused_when_it_is_wrapped) {

@@ -220,6 +220,22 @@ BOOST_AUTO_TEST_CASE(only_what_was_declared_is_spoken_of) {
   CHECK_BROKEN_BY(t.remove(0));
 }
 
+BOOST_AUTO_TEST_CASE(codes_are_declared_once_a_plane) {
+  const auto declared = [](trace::Plane first, trace::Plane second) {
+    Everything trace;
+    const std::size_t at = trace.index_of(EventType::Allocation);
+    for (const trace::Plane plane : {first, second}) {
+      trace::LayerCode code{};
+      code.plane = plane;
+      trace.insert(at, {trace.store, trace::kNoSequence, 0}, code);
+    }
+    return trace.status_of(kRule);
+  };
+  BOOST_CHECK(declared(trace::Plane::k, trace::Plane::v) == Status::pass);
+  BOOST_CHECK(declared(trace::Plane::k, trace::Plane::k) == Status::fail);
+  BOOST_CHECK(declared(trace::Plane::v, trace::Plane::v) == Status::fail);
+}
+
 BOOST_AUTO_TEST_CASE(a_sequence_that_the_store_does_not_have_may_be_called) {
   TraceBuilder trace;
   const auto store = trace.ring({.capacity = 4, .window = 4});

@@ -109,4 +109,11 @@ BOOST_AUTO_TEST_CASE(a_swap_without_its_signals_or_on_the_stream_that_computes_f
   BOOST_TEST(only(silent) == "stream-order");
 }
 
+BOOST_AUTO_TEST_CASE(a_pool_that_is_declared_again_fails) {
+  PagedTrace trace;
+  trace.append(0, 1);
+  trace.insert(trace.index_of(trace::EventType::PoolDeclared), {0}, trace.payload<trace::PoolDeclared>());
+  BOOST_TEST(only(trace) == "event-grammar");
+}
+
 BOOST_AUTO_TEST_SUITE_END()

@@ -175,6 +175,22 @@ BOOST_AUTO_TEST_CASE(a_plan_is_told_once_and_before_the_first_call) {
   line.plane = trace::Plane::k_raw;
   late.insert(late.index_of(trace::EventType::Called, 3), {late.store, trace::kNoSequence, 0}, line);
   BOOST_CHECK(late.failing() == kOnlyThis);
+  Planned totals;
+  totals.insert(totals.index_of(trace::EventType::PlanTotal), {totals.store}, totals.payload<trace::PlanTotal>());
+  BOOST_CHECK(totals.failing() == kOnlyThis);
+  Planned late_total;
+  const auto total = late_total.payload<trace::PlanTotal>();
+  late_total.erase<trace::PlanTotal>();
+  late_total.insert(late_total.index_of(trace::EventType::Called, 3), {late_total.store}, total);
+  BOOST_CHECK(late_total.failing() == kOnlyThis);
+}
+
+BOOST_AUTO_TEST_CASE(planes_are_taken_before_the_first_call) {
+  Planned trace;
+  trace::Allocation more = trace.payload<trace::Allocation>(0);
+  more.storage = 99;
+  trace.insert(trace.index_of(trace::EventType::Called, 3), {trace.store, trace::kNoSequence, 0}, more);
+  BOOST_CHECK(trace.expects(kRule, "all planes taken before the first call"));
 }
 
 BOOST_AUTO_TEST_CASE(a_plan_without_its_total_tells_nothing) {

@@ -1,4 +1,5 @@
 /// A poison is a call that changes nothing: what is read back after it is what was held before.
+#include "kvwitness/trace/names.hpp"
 #include "trace_builder.hpp"
 
 #include <boost/test/unit_test.hpp>
@@ -25,6 +26,10 @@ struct Poisoned : TraceBuilder {
     called.count = 2;
     called.ordinal = 1;
     emit({0, 0}, called);
+    trace::Counter filled{};
+    filled.name = trace::hash_name("poisoned-bytes");
+    filled.unit = trace::Unit::bytes;
+    emit({0, 0}, filled);
     trace::RegionMeasured region{};
     region.operation = Operation::poison;
     emit({0, 0}, region);
@@ -62,6 +67,15 @@ BOOST_AUTO_TEST_CASE(that_reaches_a_row_is_blamed) {
   Poisoned trace;
   trace.edit<trace::StateDigest>(0, [](trace::StateDigest& state) { state.v_digest ^= 1; });
   BOOST_CHECK_EQUAL(joined(trace.failing()), "position-order resident-set");
+}
+
+BOOST_AUTO_TEST_CASE(says_once_how_much_it_filled) {
+  Poisoned silent;
+  silent.erase<trace::Counter>();
+  BOOST_CHECK_EQUAL(joined(silent.failing()), "event-grammar");
+  Poisoned twice;
+  twice.insert(twice.index_of(trace::EventType::Counter), {0, 0}, twice.payload<trace::Counter>());
+  BOOST_CHECK_EQUAL(joined(twice.failing()), "event-grammar");
 }
 
 BOOST_AUTO_TEST_CASE(is_read_back_for_every_sequence) {

@@ -198,4 +198,13 @@ BOOST_AUTO_TEST_CASE(the_law_of_rollbacks_knows_which_rows_are_codes) {
   }
 }
 
+BOOST_AUTO_TEST_CASE(a_code_is_the_layer_s_and_its_groups_have_rows) {
+  CodedTrace other;
+  other.trace.edit<trace::LayerCode>(0, [](trace::LayerCode& code) { code.code = trace::DType::f16; });
+  BOOST_CHECK(other.trace.expects(kRule, "the k code of the layer's format"));
+  CodedTrace none;
+  none.trace.edit<trace::LayerCode>(0, [](trace::LayerCode& code) { code.quantise_group = 0; });
+  BOOST_CHECK(none.trace.expects(kRule, "rows coded in groups of at least 1"));
+}
+
 BOOST_AUTO_TEST_SUITE_END()

@@ -2,6 +2,7 @@
 
 #include "grammar/block_calls.hpp"
 #include "kvwitness/trace/event_table.hpp"
+#include "kvwitness/trace/names.hpp"
 
 #include <fmt/format.h>
 
@@ -58,6 +59,7 @@ std::uint32_t deeds_of(const trace::Called& called) noexcept {
     case Operation::clear:
     case Operation::save:
     case Operation::restore:
+    case Operation::poison:
     case Operation::fork:
     case Operation::admit: return 1;
     case Operation::reorder:
@@ -205,6 +207,14 @@ Finding Calls::on(const trace::AttentionStep& step, const Event& event, const Mo
   return Complaint{fmt::format("query {} of ordinal {} over view {}, as called", query, ordinal, call.called.view),
                    fmt::format("query {} of ordinal {} over view {}", step.query, step.ordinal, step.view),
                    call.number};
+}
+
+Finding Calls::on(const trace::Counter& counter, const Event& event, const Moment& /*moment*/) {
+  static const trace::NameHash kPoisoned = trace::hash_name("poisoned-bytes");
+  if (event.store == trace::kNoStore || counter.name != kPoisoned) return std::nullopt;
+  Call& call = calls_[event.store];
+  if (call.is_open && call.called.operation == Operation::poison) ++call.deeds;
+  return std::nullopt;
 }
 
 Finding Calls::on(const trace::Fork& fork, const Event& event, const Moment& /*moment*/) {

@@ -23,6 +23,7 @@ class Calls {
   [[nodiscard]] Finding on(const trace::WindowOpened& opened, const Event& event, const Moment& moment);
   [[nodiscard]] Finding on(const trace::WindowRun& run, const Event& event, const Moment& moment);
   [[nodiscard]] Finding on(const trace::AttentionStep& step, const Event& event, const Moment& moment);
+  [[nodiscard]] Finding on(const trace::Counter& counter, const Event& event, const Moment& moment);
   [[nodiscard]] Finding on(const trace::Fork& fork, const Event& event, const Moment& moment);
   [[nodiscard]] Finding on(const trace::Reorder& reorder, const Event& event, const Moment& moment);
   [[nodiscard]] Finding on(const trace::RegionMeasured& region, const Event& event, const Moment& moment);
@@ -46,7 +47,7 @@ class Calls {
     std::uint64_t number = 0;
     RefusalCode refused = RefusalCode::none;
     bool was_refused = false;
-    std::uint32_t deeds = 0;   ///< what the call was made for: windows opened, rows read, queries, edits
+    std::uint32_t deeds = 0;   ///< what the call was made for: windows opened, rows read, queries, edits, bytes filled
     std::uint64_t claims = 0;  ///< anything that says that something was done
     std::uint64_t rows = 0;    ///< of an append, told by RowDigests
     std::optional<trace::Quantise> quantised;   ///< of an append that codes rows

@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <utility>
 
 namespace kvwitness::verify::grammar {
 namespace {
@@ -81,6 +82,8 @@ Finding Declarations::on(const trace::StoreCreated& created, const Event& event,
                      fmt::format("{} layers and {} sequences", created.layers, created.sequences)};
   store.declared.resize(created.layers);
   store.formatted.resize(created.layers);
+  store.k_coded.resize(created.layers);
+  store.v_coded.resize(created.layers);
   return std::nullopt;
 }
 
@@ -96,6 +99,18 @@ Finding Declarations::on(const trace::LayerFormat& format, const Event& event, c
     return Complaint{"a donor before the layer, with rows of its own and of the same shape",
                      fmt::format("layer {} reads layer {}", event.layer, format.donor)};
   return mark_once(stores_[event.store].formatted, event.layer, "LayerFormat");
+}
+
+Finding Declarations::on(const trace::LayerCode& code, const Event& event, const Moment& /*moment*/) {
+  Store& store = stores_[event.store];
+  const bool is_k = code.plane == trace::Plane::k;
+  return mark_once(is_k ? store.k_coded : store.v_coded, event.layer, is_k ? "LayerCode of K" : "LayerCode of V");
+}
+
+Finding Declarations::on(const trace::PoolDeclared& /*pool*/, const Event& event, const Moment& /*moment*/) {
+  if (std::exchange(stores_[event.store].has_pool, true))
+    return Complaint{"one pool of a store", fmt::format("a pool of store {} again", event.store)};
+  return std::nullopt;
 }
 
 Finding Declarations::on(const trace::Called& /*called*/, const Event& event, const Moment& /*moment*/) {

@@ -19,6 +19,8 @@ class Declarations {
   [[nodiscard]] Finding on(const trace::StoreCreated& created, const Event& event, const Moment& moment);
   [[nodiscard]] Finding on(const trace::LayerDeclared& layer, const Event& event, const Moment& moment);
   [[nodiscard]] Finding on(const trace::LayerFormat& format, const Event& event, const Moment& moment);
+  [[nodiscard]] Finding on(const trace::LayerCode& code, const Event& event, const Moment& moment);
+  [[nodiscard]] Finding on(const trace::PoolDeclared& pool, const Event& event, const Moment& moment);
   [[nodiscard]] Finding on(const trace::Called& called, const Event& event, const Moment& moment);
 
  private:
@@ -27,6 +29,9 @@ class Declarations {
     bool is_used = false;
     std::vector<bool> declared;  ///< by layer
     std::vector<bool> formatted;
+    std::vector<bool> k_coded;
+    std::vector<bool> v_coded;
+    bool has_pool = false;
   };
   std::array<Store, 256> stores_;
   bool has_begun_ = false;

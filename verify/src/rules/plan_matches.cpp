@@ -57,6 +57,9 @@ class PlanMatches final : public RuleChecker<PlanMatches, kInfo, Reads> {
 
   void on(const trace::PlanTotal& total, const Event& event, const Moment& moment) {
     Store& store = stores_[event.store];
+    if (store.total || store.is_settled)
+      return violate(event, moment, "a plan's total told once, before the first call",
+                     store.total ? "it is told again" : "it is told after it");
     store.total = total;
     if (total.bytes != store.planned_bytes)
       violate(event, moment, fmt::format("{} bytes, the sum of the planes planned", store.planned_bytes),
