@@ -97,6 +97,14 @@ std::string noticed(const CaseVerdict& verdict) {
   return verdict.status == Status::pass ? "nobody" : std::string(to_text(verdict.status));
 }
 
+/// "accounting 3, trace-truth 41": what the rules of a trace that passes judged.
+std::string met(const CaseVerdict& verdict) {
+  std::string text;
+  for (const RuleVerdict& rule : verdict.rules)
+    text += fmt::format("{}{} {}", text.empty() ? "" : ", ", rule.rule, rule.met);
+  return text;
+}
+
 /// Another value that the field may have: the next enumerator, another flag, one more, or one less at its end.
 void change(Event& event, const FieldInfo& field) {
   if (field.kind == FieldKind::f32_array) {
@@ -126,7 +134,7 @@ class Changes {
   explicit Changes(const Saved& saved) : saved_(saved) {}
 
   /// "ring | append Append | trace-truth 2, window-exact: slot first": of the changes to the last such event that the
-  /// call tells, those which these rules notice.
+  /// call tells, those which these rules notice. Before them, what the rules met in the trace as it is.
   std::vector<std::string> lines() {
     for (std::size_t at = 0; at < saved_.events.size(); ++at) {
       const Event& event = saved_.events[at];
@@ -134,7 +142,8 @@ class Changes {
       if (event.type == EventType::StepBegin || event.type == EventType::StepEnd) call_ = "step";
       last_[fmt::format("{} | {} {}", saved_.name, call_, trace::to_text(event.type))] = at;
     }
-    std::vector<std::string> all;
+    std::vector<std::string> all{
+        fmt::format("{} | unchanged | {}", saved_.name, met(judged(saved_.claims, saved_.events)))};
     for (const auto& [key, at] : last_) {
       by_rules_.clear();
       change_event(at);
