@@ -111,8 +111,7 @@ BOOST_AUTO_TEST_CASE(what_is_no_store_is_told_why) {
                   "'\"round\"' is no capability"));
   BOOST_TEST(says(refused(shell(R"(read line; echo '{"id":1,"protocol":1,"name":7,"capabilities":[]}')")),
                   "\"name\" is no text"));
-  BOOST_TEST(says(refused(shell("read line; exec tr '\\0' x < /dev/zero")),
-                  "longer than the protocol takes"));
+  BOOST_TEST(says(refused(shell("read line; exec tr '\\0' x < /dev/zero")), "longer than the protocol takes"));
   BOOST_TEST(!has_children());
 }
 
@@ -156,6 +155,27 @@ BOOST_AUTO_TEST_CASE(answers_become_outcomes) {
   BOOST_TEST((store->truncate(0, 0).code() == RefusalCode::unsupported));
   BOOST_TEST((store->evict(1, {0, 0}).code() == RefusalCode::unknown_sequence));
   BOOST_TEST(store->saving() == nullptr);
+}
+
+BOOST_AUTO_TEST_CASE(what_an_eviction_moved_and_rotated_is_handed_on) {
+  ForeignHello evicts = hello();
+  evicts.capabilities = static_cast<std::uint64_t>(trace::Capability::sliding) |
+                        static_cast<std::uint64_t>(trace::Capability::front_evict);
+  const auto store = make_foreign_store(
+      shell(R"(read line; echo '{"id":1,"protocol":1,"name":"scripted","capabilities":["sliding","front-evict"]}';)" +
+            kCreate + R"(read line; echo '{"id":3,"freed":5,"moved":[[0,2,1,3,0,4]],"rotated":[[0,1,3,2,4]]}')"),
+      evicts, config());
+  const auto evicted = store->evict(0, {0, 1});
+  BOOST_TEST_REQUIRE(evicted.ok());
+  BOOST_TEST(evicted->freed == 5U);
+  BOOST_TEST_REQUIRE(evicted->moved.size() == 1U);
+  const Moved& moved = evicted->moved[0];
+  BOOST_TEST((moved.from_position == 2 && moved.to_position == 1 && moved.from_slot == 3 && moved.to_slot == 0));
+  BOOST_TEST(moved.count == 4U);
+  BOOST_TEST(moved.bytes == 4U * 2 * 2 * sizeof(float));  // K and V of two elements
+  BOOST_TEST_REQUIRE(evicted->rotated.size() == 1U);
+  const Rotated& rotated = evicted->rotated[0];
+  BOOST_TEST((rotated.position == 1 && rotated.slot == 3 && rotated.applied == 2 && rotated.count == 4));
 }
 
 BOOST_AUTO_TEST_CASE(a_store_is_lost_in_the_call_that_it_does_not_answer) {

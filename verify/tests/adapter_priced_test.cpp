@@ -106,6 +106,12 @@ BOOST_AUTO_TEST_CASE(a_read_is_priced) {
   BOOST_CHECK(trace.failing() == std::vector<std::string>{kRule});
 }
 
+BOOST_AUTO_TEST_CASE(a_gather_is_a_copy_although_it_says_that_it_copied_nothing) {
+  Gathered trace;
+  trace.edit<trace::WindowOpened>(1, [](trace::WindowOpened& opened) { opened.copied_bytes = 0; });
+  BOOST_CHECK(trace.expects(kRule, "32 bytes copied for 1 rows"));
+}
+
 BOOST_AUTO_TEST_CASE(a_gathered_step_has_two_adapters_a_layer) {
   // Gathers of layer 0, of layer 1; two of each are right in a step.
   const auto gathered = [](int of_first, int of_second) {

@@ -75,6 +75,12 @@ BOOST_AUTO_TEST_CASE(a_copy_on_write_ends_in_a_block_that_is_held) {
   BOOST_TEST(expects(trace, "block-reference", "copied to a block that sequence 1 holds"));
 }
 
+BOOST_AUTO_TEST_CASE(a_copy_on_write_fits_into_its_block) {
+  Forked trace;
+  trace.edit<trace::Move>(0, [](trace::Move& move) { move.count = 5; });
+  BOOST_TEST(expects(trace, "block-reference", "position 4 copied to row 0 of a block"));
+}
+
 BOOST_AUTO_TEST_CASE(the_entry_behind_a_copy_is_for_the_block_copied_to) {
   Forked other;
   other.edit<trace::TableEntry>(4, [](trace::TableEntry& entry) { entry.block = 0, entry.epoch = 1; });
@@ -143,6 +149,18 @@ BOOST_AUTO_TEST_CASE(an_admission_alone_is_judged_and_so_is_a_refusal_for_memory
   refused.refuse(0, appended(1), RefusalCode::no_memory);
   BOOST_TEST(only(refused) == "");
   BOOST_TEST(judged(refused, "admission").met == 1U);
+}
+
+BOOST_AUTO_TEST_CASE(what_was_admitted_was_not_promised_a_copy_of_what_others_hold_by_now) {
+  PagedTrace trace({.pool_blocks = 2});
+  trace.admit(0, 6, 2, {});
+  trace.append(0, 6);
+  PagedTrace alone = trace;
+  alone.refuse(0, appended(1), RefusalCode::no_memory);
+  BOOST_TEST(expects(alone, "admission", "sequence 0 served up to the 8 tokens"));
+  trace.fork(0, 1, 6);
+  trace.refuse(0, appended(1), RefusalCode::no_memory);
+  BOOST_TEST(only(trace) == "");
 }
 
 // ---- stream-order ---------------------------------------------------------------------------------------------------

@@ -186,6 +186,27 @@ BOOST_AUTO_TEST_CASE(digests_alone_are_enough_for_bits_only) {
   BOOST_CHECK_EQUAL(without_values(by(trace::Comparison::abs_rel), 1, 2), "inconclusive");
 }
 
+BOOST_AUTO_TEST_CASE(a_row_that_tells_neither_digest_nor_values_is_no_difference) {
+  for (const std::size_t silent : {std::size_t{0}, std::size_t{1}}) {
+    Outputs trace;
+    trace.left(0, {1});
+    trace.right(0, {1});
+    trace.erase<trace::TensorValues>(silent);
+    BOOST_TEST_CONTEXT("side " << silent) BOOST_CHECK_EQUAL(trace.status(), "pass");
+    trace.edit<trace::TensorRecorded>(silent, [](trace::TensorRecorded& one) { one.digest = 0; });
+    BOOST_TEST_CONTEXT("side " << silent) BOOST_CHECK_EQUAL(trace.status(), "inconclusive");
+  }
+}
+
+BOOST_AUTO_TEST_CASE(a_plane_that_one_side_tells_leaves_it_open) {
+  for (const StoreIndex silent : {StoreIndex{0}, StoreIndex{1}}) {
+    States trace;
+    trace.state(silent, 0, 8);
+    trace.state(silent == 0 ? StoreIndex{1} : StoreIndex{0}, 7, 8);
+    BOOST_TEST_CONTEXT("side " << silent) BOOST_CHECK_EQUAL(trace.status(), "inconclusive");
+  }
+}
+
 BOOST_AUTO_TEST_CASE(states_of_two_stores_are_compared) {
   const auto compared_states = [](std::uint64_t k, std::uint64_t v, Range range) {
     States trace;

@@ -186,6 +186,33 @@ BOOST_AUTO_TEST_CASE(values_that_were_not_told_leave_it_open) {
   BOOST_TEST(trace.status() == "inconclusive");
 }
 
+BOOST_AUTO_TEST_CASE(a_pair_of_which_one_side_tells_nothing_is_not_compared) {
+  for (const trace::RuleRequest& asked : {request("different-output"), bound(1, 0)}) {
+    for (const std::size_t silent : {std::size_t{0}, std::size_t{1}}) {
+      Logits trace(asked);
+      trace.both(0, {1, 2});
+      trace.erase<trace::TensorValues>(silent);
+      trace.edit<trace::TensorRecorded>(silent, [](trace::TensorRecorded& one) { one.digest = 0; });
+      BOOST_TEST_CONTEXT(asked.rule << ", side " << silent) BOOST_TEST(trace.status() == "inconclusive");
+    }
+  }
+}
+
+BOOST_AUTO_TEST_CASE(values_alone_say_whether_a_pair_differs) {
+  const auto without_digests = [](float left, float right) {
+    Logits trace(request("different-output"));
+    trace.left(0, {left}).right(0, {right});
+    for (const std::size_t side : {std::size_t{0}, std::size_t{1}})
+      trace.edit<trace::TensorRecorded>(side, [](trace::TensorRecorded& one) { one.digest = 0; });
+    return trace.status();
+  };
+  BOOST_TEST(without_digests(1, 2) == "pass");
+  BOOST_TEST(without_digests(1, 1) == "fail");
+  BOOST_TEST(without_digests(kNan, kNan) == "fail");
+  BOOST_TEST(without_digests(kNan, 1) == "pass");
+  BOOST_TEST(without_digests(1, kNan) == "pass");
+}
+
 // ---- what the other rules make of logits ----------------------------------------------------------------------------
 
 BOOST_AUTO_TEST_CASE(logits_are_no_output_of_attention) {
