@@ -269,6 +269,25 @@ BOOST_AUTO_TEST_CASE(the_program_says_what_it_cannot_ask) {
   says("search --store ring --exec true", "search takes one of");
 }
 
+// Forks that copy, and files: a store of one's own without blocks.
+BOOST_AUTO_TEST_CASE(forks_and_files_are_asked_for) {
+  if (skips_without("python3")) return;
+  const std::string flat = kForeign + "flat.py";
+  for (const std::string filter : {"fork/*", "save/*"}) {
+    const auto right = conform(python({flat}), kLibrary, filter);
+    BOOST_TEST(exit_code(right) == 0, text_of(right));
+  }
+  const auto shares = conform(python({flat, "shares-rows"}), kLibrary, "fork/*");
+  BOOST_TEST(blames(shares, "position-order"), text_of(shares));
+  BOOST_TEST(blames(shares, "non-interference"), text_of(shares));
+  BOOST_TEST(!blames(shares, "legal-refused"));
+  const auto all = conform(python({flat, "forks-all"}), kLibrary, "fork/*");
+  BOOST_TEST(blames(all, "resident-set"), text_of(all));
+  const auto trusts = conform(python({flat, "trusts-files"}), kLibrary, "save/*");
+  BOOST_TEST(blames(trusts, "legal-refused"), text_of(trusts));
+  BOOST_TEST(exit_code(conform(plugin(KVWITNESS_RING_PLUGIN), kLibrary, "fork/*")) == 0);
+}
+
 BOOST_AUTO_TEST_CASE(run_takes_them_beside_others) {
   if (skips_without("python3")) return;
   const std::string program = KVWITNESS_BINARY_DIR "/bin/kvwitness ";
@@ -340,10 +359,16 @@ BOOST_AUTO_TEST_CASE(a_plugin_of_another_version_is_refused_with_a_word) {
     BOOST_TEST(finished.output.find(part) != std::string::npos, finished.output);
   };
   const std::string table =
-      "#include <kvwitness/store.h>\nconst struct kvw_plugin *kvw_plugin_v1(void) {\n"
+      "#include <kvwitness/store.h>\n#include <stddef.h>\n#include <string.h>\nconst struct kvw_plugin "
+      "*kvw_plugin_v1(void) {\n"
       "static struct kvw_plugin t; t.size = sizeof t; t.name = \"x\";";
   says(build("none", "int nothing;"), "exports no 'kvw_plugin_v1'");
-  says(build("older", table + "t.size -= 8; return &t; }"), "older kvwitness/store.h");
+  says(build("older", table + "t.size = offsetof(struct kvw_plugin, fork) - 8; return &t; }"),
+       "older kvwitness/store.h");
+  // What was added later is not there, whatever lies behind the table.
+  says(build("first", table + "memset(&t, 1, sizeof t); t.size = offsetof(struct kvw_plugin, fork); t.name = \"x\"; "
+                              "t.capabilities = KVW_CAN_FORK; return &t; }"),
+       "has no function 'fork'");
   says(build("newer", table + "t.size += 8; return &t; }"), "newer kvwitness/store.h");
   says(build("empty", table + "return &t; }"), "has no function 'create'");
   // Sanitizers handle the signal themselves, and end a process with a status.

@@ -48,6 +48,7 @@ void StepWriter::fork() {
 }
 
 void StepWriter::reorder() {
+  if (!can(Capability::fork)) return;
   const std::uint32_t beams = dice_->between(1, model_.config().sequences + (options_.with_refusals ? 1 : 0));
   std::vector<SequenceId> parents;
   for (SequenceId beam = 0; beam < beams; ++beam) parents.push_back(dice_->one_in(3) ? beam : dice_->below(beams));

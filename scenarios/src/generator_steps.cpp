@@ -23,7 +23,7 @@ std::span<const StepWriter::Kind> StepWriter::kinds() {
       {&StepWriter::save, Capability::save},
       {&StepWriter::restore, Capability::save},
       {&StepWriter::fork, Capability::fork, false, false, true},
-      {&StepWriter::reorder, Capability::fork, false, false, true},
+      {&StepWriter::reorder, Capability::paged, false, false, true},
       {&StepWriter::admit, Capability::prefixes, true, false, true},
       {&StepWriter::admit, Capability::prefixes, false, false, true},
       {&StepWriter::swap_out, Capability::paged, false, false, true},

@@ -37,7 +37,7 @@ bool ListModel::is_between_tokens(SequenceId id) const noexcept {
 
 bool ListModel::is_fresh(SequenceId id) const noexcept {
   const bool is_empty = std::ranges::all_of(sequence(id).layers, [](const ListLayer& held) { return held.end() == 0; });
-  return is_empty && !pages_[id].is_admitted && !is_out(id);
+  return is_empty && (!is_paged() || !pages_[id].is_admitted) && !is_out(id);
 }
 
 bool ListModel::copies_on_write(SequenceId id) const noexcept {
@@ -208,7 +208,7 @@ void ListModel::fork(SequenceId parent, SequenceId child, Position to) {
   of.evicted_to = std::min(of.evicted_to, to);
   for (ListLayer& held : of.layers) cut(held, to);
   renew(child, 0);
-  share(pages_[parent], child, entries(to));
+  if (is_paged()) share(pages_[parent], child, entries(to));
 }
 
 ListReasons ListModel::why_no_reorder(std::span<const SequenceId> parents) const {

@@ -49,7 +49,6 @@ StoreLaw::Answer StoreLaw::without_rows(const Step& step, SequenceId id) const {
 
 StoreLaw::Answer StoreLaw::fork(const Step& step, SequenceId id) {
   if (!can(Capability::fork)) return RefusalCode::unsupported;
-  if (!model_.is_paged()) return std::nullopt;
   const Position to = step.to.value_or(model_.end(id));
   const Answer law = the_one(model_.why_no_fork(id, step.child, to));
   if (law != RefusalCode::none) return law;
@@ -59,8 +58,7 @@ StoreLaw::Answer StoreLaw::fork(const Step& step, SequenceId id) {
 }
 
 StoreLaw::Answer StoreLaw::reorder(const Step& step) {
-  if (!can(Capability::fork)) return RefusalCode::unsupported;
-  if (!model_.is_paged()) return std::nullopt;
+  if (!can(Capability::fork) || !model_.is_paged()) return RefusalCode::unsupported;
   const Answer law = the_one(model_.why_no_reorder(step.parents));
   if (law != RefusalCode::none) return law;
   model_.reorder(step.parents);

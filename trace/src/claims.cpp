@@ -32,7 +32,7 @@ constexpr WitnessInfo kWitnesses[] = {
     {"refused.unsupported", "a call was refused: unsupported"},
     {"refused.no-memory", "a call was refused: no-memory"},
     {"refused.corrupt", "a call was refused: corrupt"},
-    {"sequence.forked", "a fork shared at least one block"},
+    {"sequence.forked", "a fork shared a block, or copied rows"},
     {"sequence.reordered", "a beam became what another one was"},
     {"sequence.admitted", "a request was admitted"},
     {"sequence.swapped_out", "a block's rows went to the host"},

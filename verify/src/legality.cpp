@@ -107,9 +107,8 @@ bool is_lost_in_full(const Subject& on, LayerIndex layer, Position to) {
   return first < std::min(to, coded_end(on.store, layer, rows.end()));
 }
 
-Lawful truncate_answer(const Subject& on, Position to) {
-  if (!on.store.can(Capability::truncate)) return answer(RefusalCode::unsupported);
-  if (on.model.token(on.index, on.sequence).under_way()) return answer(RefusalCode::out_of_order);
+/// Whether a sequence may end at `to` from now on.
+Lawful cut_answer(const Subject& on, Position to) {
   const Position end = on.rows(0).end();
   if (to >= end) return answer(to == end ? RefusalCode::none : RefusalCode::future);
   for (LayerIndex layer = 0; layer < on.layers(); ++layer) {
@@ -120,6 +119,28 @@ Lawful truncate_answer(const Subject& on, Position to) {
     if (is_lost_in_full(on, layer, to)) return answer(RefusalCode::evicted);
   }
   return answer(RefusalCode::none);
+}
+
+Lawful truncate_answer(const Subject& on, Position to) {
+  if (!on.store.can(Capability::truncate)) return answer(RefusalCode::unsupported);
+  if (on.model.token(on.index, on.sequence).under_way()) return answer(RefusalCode::out_of_order);
+  return cut_answer(on, to);
+}
+
+/// Of a store without blocks, which copies the rows.
+Lawful fork_answer(const Subject& on, const trace::Called& called) {
+  if (!on.store.can(Capability::fork)) return answer(RefusalCode::unsupported);
+  const SequenceId child = called.ordinal;
+  if (child >= on.store.created.sequences) return answer(RefusalCode::unknown_sequence);
+  bool is_fresh = child != on.sequence;
+  for (LayerIndex layer = 0; layer < on.layers(); ++layer)
+    is_fresh = is_fresh && on.model.layer(on.index, child, layer)->end() == 0;
+  Lawful law = cut_answer(on, called.to);
+  if (is_fresh && !on.model.token(on.index, on.sequence).under_way()) return law;
+  const RefusalCode also = law.code;
+  law = answer(RefusalCode::out_of_order);
+  if (also != RefusalCode::none) law.others |= 1U << static_cast<std::uint32_t>(also);
+  return law;
 }
 
 Lawful evict_answer(const Subject& on, Range asked) {
@@ -230,7 +251,10 @@ Lawful lawful_answer(const Model& model, StoreIndex store, SequenceId sequence, 
     case Operation::clear:
       return declared->can(Capability::clear) ? answer(RefusalCode::none) : answer(RefusalCode::unsupported);
     case Operation::fork:
-    case Operation::reorder: return capability_answer(*declared, Capability::fork);
+    case Operation::reorder:
+      // Blocks that nobody declared say nothing; beams share blocks.
+      if (declared->can(Capability::paged)) return capability_answer(*declared, Capability::fork);
+      return called.operation == Operation::fork ? fork_answer(on, called) : answer(RefusalCode::unsupported);
     case Operation::admit:
     case Operation::swap_out:
     case Operation::swap_in: return capability_answer(*declared, Capability::paged);

@@ -94,7 +94,7 @@ void Model::State::do_call(StoreState& store, StoreIndex index, std::uint64_t en
     case Operation::clear: return do_edit(store, index, number);
     case Operation::save: return do_save(store, index);
     case Operation::restore: return do_restore(store, index, number);
-    case Operation::fork: return do_fork(store);
+    case Operation::fork: return do_fork(store, number);
     case Operation::reorder: return do_reorder(store, index, number);
     case Operation::admit: return do_admit(store);
     case Operation::swap_out:

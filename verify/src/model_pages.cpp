@@ -180,15 +180,21 @@ bool Model::State::copy_rows(StoreState& store, const SequenceState& from, Seque
   return true;
 }
 
-void Model::State::do_fork(StoreState& store) {
+void Model::State::do_fork(StoreState& store, std::uint64_t number) {
   const CallModel& call = store.model.call;
   const SequenceId child = call.called.ordinal;
   SequenceState* from = sequence(store, call.sequence);
   SequenceState* to = sequence(store, child);
-  if (store.pages == nullptr) return lose_track(store, "a fork without blocks is not followed");
+  const bool is_pool_unknown = store.pages == nullptr && store.model.can(trace::Capability::paged);
+  if (is_pool_unknown) return lose_track(store, "a fork of blocks that nobody declared is not followed");
   if (from == nullptr || to == nullptr || from == to || !copy_rows(store, *from, *to)) return;
   for (LayerModel& rows : to->layers) rows.drop_from(call.called.to);
   to->token = {};
+  if (store.pages == nullptr) {
+    // The rows were copied, as by a restore.
+    for (LayerModel& rows : to->layers) rows.rewrite(number);
+    return;
+  }
   store.pages->clear(child);
   store.pages->share(call.sequence, child,
                      store.pages->pages_of(lowest_start(store.model, *to), to->layers.front().end()));

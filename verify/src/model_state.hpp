@@ -150,7 +150,7 @@ struct Model::State {
   [[nodiscard]] bool set_table(StoreState& store, SequenceId sequence, PageRange wanted, Position end);
   [[nodiscard]] bool has_room(StoreState& store, std::uint64_t more);
   bool copy_rows(StoreState& store, const SequenceState& from, SequenceState& to);
-  void do_fork(StoreState& store);
+  void do_fork(StoreState& store, std::uint64_t number);
   void do_reorder(StoreState& store, StoreIndex index, std::uint64_t number);
   void mark_reordered(StoreState& store, ViewModel& view, std::uint64_t number);
   void do_admit(StoreState& store);

@@ -130,7 +130,7 @@ void WitnessBoard::on_store_event(const Event& event, const Model& model, const 
     case EventType::BlockCached:
     case EventType::BlockFree:
     case EventType::SwapOut:
-    case EventType::SwapIn: return on_blocks(event);
+    case EventType::SwapIn: return on_blocks(event, model);
     case EventType::Truncate:
     case EventType::Evict:
     case EventType::Restored:
@@ -167,11 +167,14 @@ void WitnessBoard::on_move(const Event& event, const StoreModel& store) {
   meet(event.store, appends ? Property::block_copied : Property::edit_moved_or_removed);
 }
 
-void WitnessBoard::on_blocks(const Event& event) {
+void WitnessBoard::on_blocks(const Event& event, const Model& model) {
   switch (event.type) {
-    case EventType::Fork:
-      if (trace::payload_of<trace::Fork>(event).shared != 0) meet(event.store, Property::sequence_forked);
+    case EventType::Fork: {
+      const auto fork = trace::payload_of<trace::Fork>(event);
+      const bool copies = model.pages(event.store) == nullptr && fork.upto != 0;
+      if (fork.shared != 0 || copies) meet(event.store, Property::sequence_forked);
       return;
+    }
     case EventType::Reorder: {
       const auto reorder = trace::payload_of<trace::Reorder>(event);
       if (reorder.parent != reorder.beam) meet(event.store, Property::sequence_reordered);

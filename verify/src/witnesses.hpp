@@ -100,7 +100,7 @@ class WitnessBoard {
   void on_counter(const Event& event);
   void on_piece(const Event& event, const StoreModel& store);
   void on_move(const Event& event, const StoreModel& store);
-  void on_blocks(const Event& event);
+  void on_blocks(const Event& event, const Model& model);
   void on_layer(const Event& event, const StoreModel& store);
 
   std::vector<Asked> asked_;

@@ -47,6 +47,7 @@ enum kvw_capability {
   KVW_CAN_MIDDLE_EVICT = 1 << 4,
   KVW_CAN_CLEAR = 1 << 5,
   KVW_CAN_SEQUENCES = 1 << 7,      ///< more than one sequence
+  KVW_CAN_FORK = 1 << 9,           ///< needs fork, and KVW_CAN_SEQUENCES
   KVW_CAN_SAVE = 1 << 10,          ///< needs save, restore
   KVW_CAN_SINKS = 1 << 14,
   KVW_CAN_ATTEND = 1 << 15,        ///< brings its own attention; needs attend
@@ -189,6 +190,10 @@ struct kvw_plugin {
   /// that holds most. Changes nothing.
   int (*save)(void *self, uint32_t sequence, const void **file, size_t *bytes, uint32_t *from, uint32_t *to);
   int (*restore)(void *self, uint32_t sequence, const void *file, size_t bytes, uint32_t *from, uint32_t *to);
+
+  // Added later: a table that ends in front of here is as good as one with null.
+  /// Optional. Makes `child`, which holds nothing, what `sequence` is up to position `to`. Each goes its own way then.
+  int (*fork)(void *self, uint32_t sequence, uint32_t child, uint32_t to);
 };
 
 /// To be exported by the plug-in; the table lives as long as the process.

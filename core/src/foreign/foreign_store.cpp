@@ -2,6 +2,7 @@
 
 #include "foreign/channel.hpp"
 #include "kvwitness/core/attending.hpp"
+#include "kvwitness/core/paging.hpp"
 #include "kvwitness/trace/error.hpp"
 #include "kvwitness/trace/event_table.hpp"
 
@@ -32,7 +33,7 @@ Json named(SequenceId sequence, LayerIndex layer, Range range) {
   return {{"seq", sequence}, {"layer", layer}, {"from", range.from}, {"to", range.to}};
 }
 
-class ForeignStore final : public KvStore, public Saving, public Attending, public Outside {
+class ForeignStore final : public KvStore, public Forking, public Saving, public Attending, public Outside {
  public:
   ForeignStore(const ForeignCommand& command, ForeignHello hello, const StoreConfig& config)
       : hello_(std::move(hello)), config_(config), channel_(std::make_unique<Channel>(command)) {
@@ -65,10 +66,13 @@ class ForeignStore final : public KvStore, public Saving, public Attending, publ
   Outcome<Edited> evict(SequenceId sequence, Range range) override;
   Outcome<Edited> clear(SequenceId sequence) override;
 
+  [[nodiscard]] Forking* forking() noexcept override { return can(Capability::fork) ? this : nullptr; }
   [[nodiscard]] Saving* saving() noexcept override { return can(Capability::save) ? this : nullptr; }
   [[nodiscard]] Attending* attending() noexcept override { return can(Capability::attend) ? this : nullptr; }
   [[nodiscard]] Outside* outside() noexcept override { return this; }
 
+  Outcome<Forked> fork(SequenceId parent, SequenceId child, Position to) override;
+  Outcome<Forked> reorder(std::span<const SequenceId> parents) override;
   [[nodiscard]] Outcome<std::uint64_t> saved_bytes(SequenceId sequence) const override;
   Outcome<SavedState> save(SequenceId sequence, std::span<std::byte> out) const override;
   Outcome<SavedState> restore(SequenceId sequence, std::span<const std::byte> file) override;
@@ -247,7 +251,21 @@ Outcome<Edited> ForeignStore::clear(SequenceId sequence) {
   return edit(Operation::clear, named(sequence));
 }
 
-// ---- files and attention --------------------------------------------------------------------------------------------
+// ---- forks, files and attention
+// --------------------------------------------------------------------------------------------
+
+Outcome<Forked> ForeignStore::fork(SequenceId parent, SequenceId child, Position to) {
+  Json request = named(parent);
+  request["child"] = child;
+  request["to"] = to;
+  return ask<Forked>(Operation::fork, std::move(request), [](const Json& /*answer*/) { return Forked{}; });
+}
+
+/// Beams share blocks, which no store of this protocol has.
+Outcome<Forked> ForeignStore::reorder(std::span<const SequenceId> parents) {
+  return refuse(Operation::reorder,
+                parents.size() > config_.sequences ? RefusalCode::unknown_sequence : RefusalCode::unsupported);
+}
 
 Outcome<std::uint64_t> ForeignStore::saved_bytes(SequenceId sequence) const {
   return ask<std::uint64_t>(Operation::save, named(sequence),

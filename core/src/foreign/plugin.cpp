@@ -6,6 +6,7 @@
 #include <fmt/format.h>
 
 #include <array>
+#include <cstddef>
 #include <cstring>
 #include <filesystem>
 
@@ -15,6 +16,9 @@ namespace kvwitness::core {
 namespace {
 
 constexpr const char* kEntry = "kvw_plugin_v1";
+
+/// The first table of this version of the interface ended here.
+constexpr std::size_t kFirstSize = offsetof(kvw_plugin, fork);
 
 struct Needed {
   const char* name;
@@ -35,6 +39,7 @@ void require_functions(const std::string& file, const kvw_plugin& table) {
       Needed{"clear", table.clear != nullptr, (table.capabilities & KVW_CAN_CLEAR) != 0},
       Needed{"evict", table.evict != nullptr, (table.capabilities & (KVW_CAN_FRONT_EVICT | KVW_CAN_MIDDLE_EVICT)) != 0},
       Needed{"attend", table.attend != nullptr, (table.capabilities & KVW_CAN_ATTEND) != 0},
+      Needed{"fork", table.fork != nullptr, (table.capabilities & KVW_CAN_FORK) != 0},
       Needed{"save", table.save != nullptr, saves},
       Needed{"restore", table.restore != nullptr, saves}};
   for (const Needed& one : needed)
@@ -53,22 +58,23 @@ Plugin::Plugin(const std::string& file) {
   if (entry == nullptr)
     throw trace::Error(
         fmt::format("{}: it exports no '{}', so it is no plug-in of this version of kvwitness/store.h", file, kEntry));
-  table_ = entry();
-  if (table_ == nullptr) throw trace::Error(fmt::format("{}: '{}' gives no table", file, kEntry));
-  if (table_->size < sizeof(kvw_plugin))
+  const kvw_plugin* table = entry();
+  if (table == nullptr) throw trace::Error(fmt::format("{}: '{}' gives no table", file, kEntry));
+  if (table->size < kFirstSize)
     throw trace::Error(
         fmt::format("{}: its table has {} bytes instead of {}: it was built with an older "
                     "kvwitness/store.h; build it again",
-                    file, table_->size, sizeof(kvw_plugin)));
-  if (table_->size > sizeof(kvw_plugin))
+                    file, table->size, sizeof(kvw_plugin)));
+  if (table->size > sizeof(kvw_plugin))
     throw trace::Error(
         fmt::format("{}: its table has {} bytes, more than {}: it was built with a newer "
                     "kvwitness/store.h than this program knows",
-                    file, table_->size, sizeof(kvw_plugin)));
-  if (table_->name == nullptr) throw trace::Error(fmt::format("{}: its table has no name", file));
-  if (const std::uint64_t beyond = table_->capabilities & ~wire::carried_capabilities(); beyond != 0)
+                    file, table->size, sizeof(kvw_plugin)));
+  std::memcpy(&table_, table, table->size);
+  if (table_.name == nullptr) throw trace::Error(fmt::format("{}: its table has no name", file));
+  if (const std::uint64_t beyond = table_.capabilities & ~wire::carried_capabilities(); beyond != 0)
     throw trace::Error(fmt::format("{}: it declares what kvwitness/store.h does not carry: {:#x}", file, beyond));
-  require_functions(file, *table_);
+  require_functions(file, table_);
 }
 
 }  // namespace kvwitness::core

@@ -11,13 +11,14 @@ namespace kvwitness::core {
 class Plugin {
  public:
   /// Throws trace::Error where the file cannot be loaded, exports no plug-in of this version, or its table is shorter
-  /// than this version's or lacks a function that every store has, or one that a declared capability needs.
+  /// than the first one of this version or lacks a function that every store has, or one that a declared capability
+  /// needs. Members that were added later, and that the table ends in front of, are null.
   explicit Plugin(const std::string& file);
 
-  [[nodiscard]] const kvw_plugin& table() const noexcept { return *table_; }
+  [[nodiscard]] const kvw_plugin& table() const noexcept { return table_; }
 
  private:
-  const kvw_plugin* table_ = nullptr;
+  kvw_plugin table_{};
 };
 
 }  // namespace kvwitness::core

@@ -54,6 +54,7 @@ class Host {
   [[nodiscard]] Json attend(const Json& request);
   [[nodiscard]] Json save(const Json& request);
   [[nodiscard]] Json restore(const Json& request);
+  [[nodiscard]] Json fork(const Json& request);
   [[nodiscard]] Json edit(const std::string& operation, const Json& request);
   [[nodiscard]] Json storages();
 
@@ -268,6 +269,14 @@ Json Host::restore(const Json& request) {
   return {{"from", held.from}, {"to", held.to}};
 }
 
+Json Host::fork(const Json& request) {
+  const int code = measured([&] {
+    return plugin_->fork(self_, wire::u32_of(request, "seq"), wire::u32_of(request, "child"),
+                         wire::u32_of(request, "to"));
+  });
+  return code != KVW_OK ? refusal(code) : Json::object();
+}
+
 Json Host::edit(const std::string& operation, const Json& request) {
   const std::uint32_t sequence = wire::u32_of(request, "seq");
   kvw_edited done{};
@@ -304,6 +313,7 @@ Json Host::answer(const Json& request) {
     if (operation == "read") return read(request);
     if (operation == "window" && plugin_->window != nullptr) return window(request);
     if (operation == "attend" && plugin_->attend != nullptr) return attend(request);
+    if (operation == "fork" && plugin_->fork != nullptr) return fork(request);
     if (operation == "save" && plugin_->save != nullptr) return save(request);
     if (operation == "restore" && plugin_->restore != nullptr) return restore(request);
     const bool is_edit = (operation == "truncate" && plugin_->truncate != nullptr) ||

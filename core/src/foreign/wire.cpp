@@ -325,7 +325,7 @@ std::uint64_t carried_capabilities() noexcept {
   using trace::Capability;
   return bits({Capability::ring, Capability::sliding, Capability::truncate, Capability::front_evict,
                Capability::middle_evict, Capability::renumbers, Capability::clear, Capability::sequences,
-               Capability::save, Capability::sinks, Capability::attend, Capability::donors});
+               Capability::fork, Capability::save, Capability::sinks, Capability::attend, Capability::donors});
 }
 
 }  // namespace kvwitness::core::wire

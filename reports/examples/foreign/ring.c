@@ -9,6 +9,7 @@
 
 struct layer {
   uint32_t capacity, window, sliding, end;
+  uint32_t floor; // first position that a fork has
   size_t width; // values of a row
   float *k, *v; // [capacity][width]
 };
@@ -29,7 +30,8 @@ struct ring {
 
 static uint32_t start_of(const struct ring *ring, const struct layer *layer) {
   const uint32_t kept = layer->capacity - (ring->off_by_one ? 1 : 0);
-  return layer->end > kept ? layer->end - kept : 0;
+  const uint32_t start = layer->end > kept ? layer->end - kept : 0;
+  return start > layer->floor ? start : layer->floor;
 }
 
 static int fault_is(const char *name) {
@@ -151,7 +153,7 @@ static int append(void *self, uint32_t sequence, uint32_t l, const struct kvw_ro
   if ((uint64_t)layer->end + rows->count > seen + layer->capacity) return KVW_FULL;
   for (uint32_t i = 0; i < rows->count; ++i, ++layer->end) {
     const uint32_t slot = layer->end % layer->capacity;
-    if (layer->end >= layer->capacity)
+    if (layer->end >= layer->capacity + layer->floor)
       ring->lost[out->overwritten_count++] = (struct kvw_piece){layer->end - layer->capacity, 1, slot};
     ring->pieces[out->piece_count++] = (struct kvw_piece){layer->end, 1, slot};
     memcpy(layer->k + slot * layer->width, rows->k + i * layer->width, layer->width * sizeof(float));
@@ -223,9 +225,39 @@ static int clear(void *self, uint32_t sequence, struct kvw_edited *out) {
   for (uint32_t l = 0; l < ring->layer_count; ++l) {
     const uint32_t held = own->layers[l].end - start_of(ring, &own->layers[l]);
     if (held > out->freed) out->freed = held;
-    own->layers[l].end = 0;
+    own->layers[l].end = own->layers[l].floor = 0;
   }
   own->due = 0;
+  return KVW_OK;
+}
+
+/// Whether the layer still holds what the next query at `to` sees.
+static int fork_code(const struct ring *ring, const struct layer *layer, uint32_t to) {
+  if (to > layer->end) return KVW_FUTURE;
+  const uint32_t lowest = to + 1 > layer->window ? to + 1 - layer->window : 0;
+  return to < layer->end && start_of(ring, layer) > lowest ? KVW_EVICTED : KVW_OK;
+}
+
+/// The rows are copied slot by slot; those behind `to` are not shown.
+static int fork_rows(void *self, uint32_t sequence, uint32_t child, uint32_t to) {
+  struct ring *ring = self;
+  if (sequence >= ring->sequence_count || child >= ring->sequence_count) return KVW_UNKNOWN_SEQUENCE;
+  const struct sequence *from = &ring->sequences[sequence];
+  const struct sequence *into = &ring->sequences[child];
+  if (child == sequence || from->due != 0) return KVW_OUT_OF_ORDER;
+  for (uint32_t l = 0; l < ring->layer_count; ++l) {
+    if (into->layers[l].end != 0) return KVW_OUT_OF_ORDER;
+    const int code = fork_code(ring, &from->layers[l], to);
+    if (code != KVW_OK) return code;
+  }
+  for (uint32_t l = 0; l < ring->layer_count; ++l) {
+    const struct layer *rows = &from->layers[l];
+    struct layer *copy = &into->layers[l];
+    memcpy(copy->k, rows->k, rows->capacity * rows->width * sizeof(float));
+    memcpy(copy->v, rows->v, rows->capacity * rows->width * sizeof(float));
+    copy->floor = start_of(ring, rows);
+    copy->end = to;
+  }
   return KVW_OK;
 }
 
@@ -233,7 +265,7 @@ const struct kvw_plugin *kvw_plugin_v1(void) {
   static const struct kvw_plugin table = {
       .size = sizeof table,
       .name = "ring.c",
-      .capabilities = KVW_CAN_RING | KVW_CAN_SLIDE | KVW_CAN_CLEAR | KVW_CAN_SEQUENCES,
+      .capabilities = KVW_CAN_RING | KVW_CAN_SLIDE | KVW_CAN_CLEAR | KVW_CAN_SEQUENCES | KVW_CAN_FORK,
       .create = create,
       .destroy = destroy,
       .memory = memory,
@@ -241,6 +273,7 @@ const struct kvw_plugin *kvw_plugin_v1(void) {
       .append = append,
       .read = read_rows,
       .clear = clear,
+      .fork = fork_rows,
       .window = window,
   };
   return &table;
