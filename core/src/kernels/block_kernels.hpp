@@ -1,4 +1,4 @@
-/// The loops of blocked attention, one set for each instruction set; all of them have the same bits.
+/// The loops of blocked attention, one set for each instruction set.
 #pragma once
 
 #include <cstddef>
@@ -11,12 +11,27 @@ enum class RowFormat : std::uint8_t { f32, f16, bf16, q8_0 };
 
 /// Partial sums of a dot product, by index mod 16; rows of scratch are padded to as many values.
 inline constexpr std::size_t kPartialSums = 16;
-/// Keys that are read side by side: as many streams of memory.
-inline constexpr std::size_t kTileKeys = 4;
+/// Keys that are read side by side: as many streams of memory. More would share what is read again for each tile, query
+/// rows and sums, among more keys; but the fewer streams, the better does reading hide behind arithmetic, and of those
+/// rows that come from memory this counts for more (1, 2, 4 and 8, measured).
+inline constexpr std::size_t kTileKeys = 2;
+
+/// Keys that are added together where their rows together are short: tiles that follow one another, in the same order.
+/// So sums are read and written half as often; long rows would then put them out of the first-level cache.
+inline constexpr std::size_t kAddKeys = 2 * kTileKeys;
+inline constexpr std::size_t kShortRowsBytes = 8192;
 
 /// How far ahead of its use each stream is asked for, in bytes: the best of 512 to 8192, measured.
-inline constexpr std::size_t kAheadBytes = 2048;
+inline constexpr std::size_t kAheadBytes = 4096;
 inline constexpr std::size_t kLineBytes = 64;
+/// How much of each stream is asked for while weights are computed, at most: together they still fit the first-level
+/// cache.
+inline constexpr std::size_t kSoftenBytes = std::size_t{16} << 10;
+
+/// Where the streams of memory begin that are read next.
+struct Streams {
+  const std::byte* at[kTileKeys] = {};
+};
 
 /// Query rows are sorted by kv head: `rows` of them, queries times heads of a group, share one.
 struct BlockShape {
@@ -31,7 +46,8 @@ struct BlockShape {
 };
 
 /// Keys of a block, and how they are walked: tile i, of `tiles` from `first` on, has the keys i, i + apart, ... of
-/// those in [from, to), kTileKeys at most. So each tile reads from as many streams of memory, each of them in order.
+/// those in [from, to), kTileKeys at most. So each tile reads from as many streams of memory, each of
+/// them in order.
 struct KeyWalk {
   const std::byte* const* rows = nullptr;  ///< [key] K or V rows
   float* scores = nullptr;                 ///< [key][stride]: scores or weights, by query row
@@ -62,6 +78,7 @@ struct BlockScores {
   std::size_t stride = 0;
   std::uint32_t from = 0;
   std::uint32_t to = 0;
+  Streams ahead;
 };
 
 struct BlockKernels {
@@ -80,7 +97,7 @@ struct BlockKernels {
 /// What every processor of the target runs.
 [[nodiscard]] BlockKernels baseline_block_kernels() noexcept;
 #if defined(__x86_64__)
-/// Only for processors with AVX2 and F16C.
+/// Only for processors with AVX2, FMA and F16C.
 [[nodiscard]] BlockKernels avx2_block_kernels() noexcept;
 /// Only for processors with AVX-512 F, BW, DQ and VL.
 [[nodiscard]] BlockKernels avx512_block_kernels() noexcept;

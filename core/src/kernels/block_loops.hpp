@@ -2,9 +2,10 @@
 /// flags: so everything here is a template on the set, or two files would define one symbol with different code. For
 /// the same reason nothing of std:: is called.
 ///
-/// All sets have the same bits, since nothing that a bit depends on follows the width of a batch: a score is 16 partial
-/// sums by index mod 16, folded in halves (8, 4, 2, 1); softmax and weighted sums are one chain for each query row and
-/// element, in the order of keys. Multiplications and additions are never fused.
+/// Nothing that a bit depends on follows the width of a batch: a score is 16 partial sums by index mod 16, folded in
+/// halves (8, 4, 2, 1); softmax and weighted sums are one chain for each query row and element, in the order of keys.
+/// So sets whose multiplications and additions are fused have the same bits, and so have the others. Which are fused is
+/// written down here (`Fused`), not left to the compiler.
 #pragma once
 
 #include "kernels/block_kernels.hpp"
@@ -18,15 +19,18 @@
 
 namespace kvwitness::core {
 
-/// What fits the registers of an instruction set, and how its partial sums are folded.
+/// How many query rows share what is loaded into registers, and how partial sums are folded.
 template <class Arch>
 struct Registers {
   using Batch = xsimd::batch<float, Arch>;
   static constexpr std::size_t kParts = kPartialSums / Batch::size;
-  /// Query rows whose partial sums over kTileKeys keys stay in registers.
-  static constexpr std::size_t kRows = 2;
+  static constexpr std::size_t kScoreRows = 4;
+  static constexpr std::size_t kAddRows = 2;
 
-  /// Totals of partial sums [part][row][key], the rows' side by side at to[key].
+  /// Keeps a value in its register, where the compiler would rather load it again for each use.
+  static void keep(Batch&) noexcept {}
+
+  /// Totals of partial sums [part][row][key], those of a key side by side at to[key].
   template <std::size_t rows>
   static void fold(const Batch (&sums)[kParts][rows][kTileKeys], float* const (&to)[kTileKeys]) noexcept {
     for (std::size_t key = 0; key < kTileKeys; ++key) {
@@ -50,11 +54,11 @@ struct BlockLoops {
   static constexpr std::size_t kSize = Batch::size;
   static constexpr float kNoScore = -std::numeric_limits<float>::infinity();
 
-  /// Keys of one tile.
+  /// Keys of one tile, or of a few that are added together.
   struct Tile {
-    const std::byte* rows[kTileKeys];
-    float* scores[kTileKeys];
-    std::uint32_t index[kTileKeys];
+    const std::byte* rows[kAddKeys];
+    float* scores[kAddKeys];
+    std::uint32_t index[kAddKeys];
     std::size_t count = 0;
 
     void put(const KeyWalk& walk, std::uint32_t key) noexcept {
@@ -67,17 +71,18 @@ struct BlockLoops {
 
   // ---- scores -------------------------------------------------------------------------------------------------------
 
-  /// Dot products of `rows` query rows from `first` on with the tile's keys, whose head begins at `element`.
+  /// Dot products of `rows` query rows from `first` on with kTileKeys keys, whose head begins at `element`.
   template <RowFormat format, std::size_t rows>
-  static void score_rows(const BlockShape& shape, const Tile& tile, std::size_t element, const float* q,
-                         std::size_t first) noexcept {
+  [[gnu::always_inline]] static void score_rows(const BlockShape& shape, const Tile& tile, std::size_t element,
+                                                const float* q, std::size_t first) noexcept {
     using Loads = RowLoads<Arch, format>;
     // What is read again and again is kept out of memory that a store might be thought to change.
     const std::size_t dim = shape.dim;
     const std::size_t whole = dim / kPartialSums * kPartialSums;
     const std::byte* k_row[kTileKeys];
+    float* to[kTileKeys];
+    for (std::size_t key = 0; key < kTileKeys; ++key) k_row[key] = tile.rows[key], to[key] = tile.scores[key] + first;
     const float* q_row[rows];
-    for (std::size_t key = 0; key < kTileKeys; ++key) k_row[key] = tile.rows[key];
     for (std::size_t row = 0; row < rows; ++row) q_row[row] = q + (first + row) * shape.padded;
     Batch sums[Fit::kParts][rows][kTileKeys];
     for (std::size_t part = 0; part < Fit::kParts; ++part) {
@@ -86,13 +91,16 @@ struct BlockLoops {
         for (std::size_t key = 0; key < kTileKeys; ++key) sum[row][key] = Batch(0.0F);
       const auto step = [&](std::size_t d, const Batch(&k)[kTileKeys]) {
         for (std::size_t row = 0; row < rows; ++row) {
-          const Batch query = Batch::load_unaligned(q_row[row] + d);
-          for (std::size_t key = 0; key < kTileKeys; ++key) sum[row][key] = sum[row][key] + query * k[key];
+          Batch query = Batch::load_unaligned(q_row[row] + d);
+          Fit::keep(query);
+          for (std::size_t key = 0; key < kTileKeys; ++key)
+            sum[row][key] = Fused<Arch>::add(query, k[key], sum[row][key]);
         }
       };
       for (std::size_t d = part * kSize; d < whole; d += kPartialSums) {
         Batch k[kTileKeys];
-        for (std::size_t key = 0; key < kTileKeys; ++key) k[key] = Loads::stream(k_row[key], element + d);
+        for (std::size_t key = 0; key < kTileKeys; ++key)
+          k[key] = Loads::stream(k_row[key], element + d), Fit::keep(k[key]);
         step(d, k);
       }
       if (const std::size_t d = whole + part * kSize; d < dim) {
@@ -103,8 +111,6 @@ struct BlockLoops {
       for (std::size_t row = 0; row < rows; ++row)
         for (std::size_t key = 0; key < kTileKeys; ++key) sums[part][row][key] = sum[row][key];
     }
-    float* to[kTileKeys];
-    for (std::size_t key = 0; key < kTileKeys; ++key) to[key] = tile.scores[key] + first;
     Fit::fold(sums, to);
   }
 
@@ -114,7 +120,8 @@ struct BlockLoops {
       const std::size_t element = head * shape.dim;
       std::size_t row = head * shape.rows;
       const std::size_t end = row + shape.rows;
-      for (; row + Fit::kRows <= end; row += Fit::kRows) score_rows<format, Fit::kRows>(shape, tile, element, q, row);
+      for (; row + Fit::kScoreRows <= end; row += Fit::kScoreRows)
+        score_rows<format, Fit::kScoreRows>(shape, tile, element, q, row);
       switch (end - row) {
         case 3: score_rows<format, 3>(shape, tile, element, q, row); break;
         case 2: score_rows<format, 2>(shape, tile, element, q, row); break;
@@ -146,6 +153,23 @@ struct BlockLoops {
 
   // ---- weights ------------------------------------------------------------------------------------------------------
 
+  /// Asks for the streams that are read next, a line of each in turn, so that memory is not idle while weights are
+  /// computed.
+  class AskAhead {
+   public:
+    explicit AskAhead(const Streams& streams) noexcept : streams_(streams) {}
+    void ask() noexcept {
+      if (lines_ == kTileKeys * kSoftenBytes / kLineBytes) return;
+      const auto at = reinterpret_cast<std::uintptr_t>(streams_.at[lines_ % kTileKeys]);
+      __builtin_prefetch(reinterpret_cast<const void*>(at + lines_ / kTileKeys * kLineBytes));
+      ++lines_;
+    }
+
+   private:
+    const Streams streams_;
+    std::size_t lines_ = 0;
+  };
+
   template <bool capped>
   static Batch scaled(const BlockShape& shape, const Batch& score) noexcept {
     const Batch s = score * Batch(shape.scale);
@@ -157,11 +181,12 @@ struct BlockLoops {
   /// and so weigh nothing and change no sum.
   template <bool capped, bool masked>
   static Batch scale_scores(const BlockShape& shape, const BlockScores& scores, const RunningRows& running,
-                            std::size_t row) noexcept {
+                            std::size_t row, AskAhead& ahead) noexcept {
     const std::size_t stride = scores.stride;
     float* at = scores.values + scores.from * stride + row;
     Batch max = Batch::load_unaligned(running.max + row);
     for (std::uint32_t key = scores.from; key < scores.to; ++key, at += stride) {
+      ahead.ask();
       Batch s = scaled<capped>(shape, Batch::load_unaligned(at));
       if constexpr (masked) {
         const Batch index(static_cast<float>(key));
@@ -187,10 +212,12 @@ struct BlockLoops {
 
   /// Makes weights of the scores of the query rows from `row` on, and gives their sum, added to `sum` in order.
   template <bool infinite>
-  static Batch weigh(const BlockScores& scores, std::size_t row, const Batch& max, Batch sum) noexcept {
+  static Batch weigh(const BlockScores& scores, std::size_t row, const Batch& max, Batch sum,
+                     AskAhead& ahead) noexcept {
     const std::size_t stride = scores.stride;
     float* at = scores.values + scores.from * stride + row;
     for (std::uint32_t key = scores.from; key < scores.to; ++key, at += stride) {
+      ahead.ask();
       const Batch weight = weight_of<infinite>(Batch::load_unaligned(at), max);
       weight.store_unaligned(at);
       sum = sum + weight;
@@ -200,13 +227,13 @@ struct BlockLoops {
 
   template <bool capped, bool masked>
   static void soften_rows(const BlockShape& shape, const BlockScores& scores, const RunningRows& running,
-                          std::size_t row) noexcept {
+                          std::size_t row, AskAhead& ahead) noexcept {
     const Batch old_max = Batch::load_unaligned(running.max + row);
-    const Batch max = scale_scores<capped, masked>(shape, scores, running, row);
+    const Batch max = scale_scores<capped, masked>(shape, scores, running, row, ahead);
     const Batch shrink = xsimd::select(max == old_max, Batch(1.0F), VectorMath<Arch>::exp(old_max - max));
     const Batch sum = Batch::load_unaligned(running.weight + row) * shrink;
     const bool infinite = xsimd::any(xsimd::abs(max) == Batch(-kNoScore));
-    (infinite ? weigh<true>(scores, row, max, sum) : weigh<false>(scores, row, max, sum))
+    (infinite ? weigh<true>(scores, row, max, sum, ahead) : weigh<false>(scores, row, max, sum, ahead))
         .store_unaligned(running.weight + row);
     max.store_unaligned(running.max + row);
     shrink.store_unaligned(running.shrink + row);
@@ -214,11 +241,12 @@ struct BlockLoops {
 
   template <bool capped>
   static void soften_all(const BlockShape& shape, const BlockScores& scores, const RunningRows& running) noexcept {
+    AskAhead ahead(scores.ahead);
     for (std::size_t row = 0; row < shape.all_rows(); row += kSize) {
       if (running.from == nullptr)
-        soften_rows<capped, false>(shape, scores, running, row);
+        soften_rows<capped, false>(shape, scores, running, row, ahead);
       else
-        soften_rows<capped, true>(shape, scores, running, row);
+        soften_rows<capped, true>(shape, scores, running, row, ahead);
     }
   }
 
@@ -240,8 +268,8 @@ struct BlockLoops {
 
   /// Adds the V rows of `keys` keys of the tile, from `first_key` on, to `rows` sums.
   template <RowFormat format, std::size_t rows, std::size_t keys>
-  static void add_rows(const BlockShape& shape, const Tile& tile, std::size_t first_key, std::size_t element,
-                       float* sums, std::size_t first) noexcept {
+  [[gnu::always_inline]] static void add_rows(const BlockShape& shape, const Tile& tile, std::size_t first_key,
+                                              std::size_t element, float* sums, std::size_t first) noexcept {
     using Loads = RowLoads<Arch, format>;
     const std::size_t dim = shape.dim;
     const std::byte* v_row[keys];
@@ -254,7 +282,7 @@ struct BlockLoops {
     const auto step = [&](std::size_t d, const Batch(&v)[keys]) {
       for (std::size_t row = 0; row < rows; ++row) {
         Batch sum = Batch::load_unaligned(sum_row[row] + d);
-        for (std::size_t key = 0; key < keys; ++key) sum = sum + weights[row][key] * v[key];
+        for (std::size_t key = 0; key < keys; ++key) sum = Fused<Arch>::add(weights[row][key], v[key], sum);
         sum.store_unaligned(sum_row[row] + d);
       }
     };
@@ -291,7 +319,7 @@ struct BlockLoops {
         case 1: return add_rows<format, rows, 1>(shape, tile, 0, element, running.sums, first);
         case 2: return add_rows<format, rows, 2>(shape, tile, 0, element, running.sums, first);
         case 3: return add_rows<format, rows, 3>(shape, tile, 0, element, running.sums, first);
-        default: return add_rows<format, rows, 4>(shape, tile, 0, element, running.sums, first);
+        default: return add_rows<format, rows, kAddKeys>(shape, tile, 0, element, running.sums, first);
       }
     }
     for (std::size_t key = 0; key < tile.count; ++key)
@@ -305,8 +333,8 @@ struct BlockLoops {
       const std::size_t element = head * shape.dim;
       std::size_t row = head * shape.rows;
       const std::size_t end = row + shape.rows;
-      for (; row + Fit::kRows <= end; row += Fit::kRows)
-        add_seen<format, Fit::kRows>(shape, tile, element, running, row);
+      for (; row + Fit::kAddRows <= end; row += Fit::kAddRows)
+        add_seen<format, Fit::kAddRows>(shape, tile, element, running, row);
       switch (end - row) {
         case 3: add_seen<format, 3>(shape, tile, element, running, row); break;
         case 2: add_seen<format, 2>(shape, tile, element, running, row); break;
@@ -318,14 +346,21 @@ struct BlockLoops {
 
   template <RowFormat format>
   static void add_walk(const BlockShape& shape, const KeyWalk& walk, const RunningRows& running) noexcept {
+    // Where a part of the block is missing, keys of the next tile fill this one up: that changes no order.
+    Tile tile;
+    const std::size_t row_bytes = RowLoads<Arch, format>::bytes(shape.kv_heads * shape.dim);
+    const std::size_t most = row_bytes * kAddKeys <= kShortRowsBytes ? kAddKeys : kTileKeys;
     for (std::uint32_t i = walk.first; i < walk.first + walk.tiles; ++i) {
-      Tile tile;
       for (std::uint32_t slot = 0; slot < kTileKeys; ++slot) {
         const std::uint32_t key = i + slot * walk.apart;
-        if (walk.from <= key && key < walk.to) tile.put(walk, key);
+        if (key < walk.from || key >= walk.to) continue;
+        tile.put(walk, key);
+        if (tile.count < most) continue;
+        add_tile<format>(shape, tile, running);
+        tile.count = 0;
       }
-      if (tile.count != 0) add_tile<format>(shape, tile, running);
     }
+    if (tile.count != 0) add_tile<format>(shape, tile, running);
   }
 
   static void add(const BlockShape& shape, RowFormat format, const KeyWalk& walk, const RunningRows& running) noexcept {

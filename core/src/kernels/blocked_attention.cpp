@@ -185,28 +185,33 @@ class BlockedQueries {
     bound_rows();
     score();
     ask_ahead(next);
-    kernels_.soften(shape_, {scores_, stride_, block_.from, block_.to}, running_);
+    kernels_.soften(shape_, {scores_, stride_, block_.from, block_.to, v_streams()}, running_);
     add();
     block_.from = block_.to = 0;
   }
 
-  /// Asks for where the streams of memory over V rows and over the next block's K rows begin, while the weights are
-  /// computed: there each stream would wait for a few misses.
+  /// Asks for where the streams over the next block's K rows begin: there each stream would wait for a few misses.
   void ask_ahead(const NextRows& next) const noexcept {
+    const std::uint32_t count = std::min(next.rows.to - next.rows.from, block_keys_);
+    const std::uint32_t apart = std::max((count + 1) / static_cast<std::uint32_t>(kTileKeys), 1U);
+    for (std::uint32_t i = 0; i < count; i += apart) {
+      const auto at = reinterpret_cast<std::uintptr_t>(next.run.k_row(next.rows.from + i));
+      for (std::size_t line = 0; line < kAheadBytes; line += kLineBytes)
+        __builtin_prefetch(reinterpret_cast<const void*>(at + line));
+    }
+  }
+  /// Where the streams over this block's V rows begin; those that are missing are as another one.
+  [[nodiscard]] Streams v_streams() const noexcept {
+    Streams streams;
     const auto apart = static_cast<std::uint32_t>(block_keys_ / kTileKeys);
-    for (std::uint32_t key = 0; key < block_keys_; key += apart)
-      if (const std::uint32_t seen = std::max(key, block_.from);
-          seen < std::min(key + apart, block_.to) && block_.v.at[seen] != nullptr)
-        ask_for(block_.v.at[seen]);
-    for (std::uint32_t i = next.rows.from; i < next.rows.to && i - next.rows.from < block_keys_; i += apart)
-      ask_for(next.run.k_row(i));
+    const std::byte* row = block_.v.at[block_.from];
+    for (std::uint32_t stream = 0; stream < kTileKeys; ++stream) {
+      const std::uint32_t key = std::max(stream * apart, block_.from);
+      if (key < std::min((stream + 1) * apart, block_.to) && block_.v.at[key] != nullptr) row = block_.v.at[key];
+      streams.at[stream] = row;
+    }
+    return streams;
   }
-  static void ask_for(const std::byte* row) noexcept {
-    const auto at = reinterpret_cast<std::uintptr_t>(row);
-    for (std::size_t line = 0; line < kAheadBytes; line += kLineBytes)
-      __builtin_prefetch(reinterpret_cast<const void*>(at + line));
-  }
-
   /// Says which keys of the block each query row sees, where not all see all.
   void bound_rows() noexcept {
     running_.from = running_.to = nullptr;
@@ -244,7 +249,7 @@ class BlockedQueries {
     rows.at[key] = reinterpret_cast<const std::byte*>(values.data());
   }
 
-  /// Scores each stretch of keys whose rows are read alike, a quarter of the stretch apart.
+  /// Scores each stretch of keys whose rows are read alike, half of the stretch apart.
   void score() noexcept {
     for (std::uint32_t from = block_.from; from < block_.to;) {
       if (block_.k.at[from] == nullptr) {
@@ -269,7 +274,7 @@ class BlockedQueries {
     for (std::size_t slot = 0; slot < kTileKeys && key < keys.to; ++slot, key += keys.apart) decode(rows, key, slot);
   }
 
-  /// Keys are a quarter of the block apart: the order of additions must depend neither on how much of the block is
+  /// Keys are half of the block apart: the order of additions must depend neither on how much of the block is
   /// there nor on how its rows are coded.
   void add() noexcept {
     KeyWalk keys = walk(block_.v, block_.from, block_.to);
@@ -316,7 +321,8 @@ class BlockedQueries {
 
 bool runs(InstructionSet set) noexcept {
 #if defined(__x86_64__)
-  static const bool has_avx2 = __builtin_cpu_supports("avx2") && __builtin_cpu_supports("f16c");
+  static const bool has_avx2 =
+      __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") && __builtin_cpu_supports("f16c");
   static const bool has_avx512 = __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
                                  __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512vl");
   if (set == InstructionSet::avx512) return has_avx512;

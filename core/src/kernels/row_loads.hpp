@@ -74,6 +74,13 @@ struct RowLoads {
     return row + element * 2;
   }
 
+  /// Of a row, or of heads that together are whole blocks.
+  static std::size_t bytes(std::size_t elements) noexcept {
+    if constexpr (format == RowFormat::f32) return elements * sizeof(float);
+    if constexpr (format == RowFormat::q8_0) return elements / kQ8Values * kQ8Bytes;
+    return elements * 2;
+  }
+
   /// Values [element, element + Batch::size) of a row; of q8_0 they lie in one block.
   static Batch load(const std::byte* row, std::size_t element) noexcept {
     if constexpr (format == RowFormat::f32) {

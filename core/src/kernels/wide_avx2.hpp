@@ -8,6 +8,12 @@
 namespace kvwitness::core {
 
 template <>
+struct Fused<xsimd::avx2> {
+  using Batch = xsimd::batch<float, xsimd::avx2>;
+  static Batch add(const Batch& a, const Batch& b, const Batch& c) noexcept { return _mm256_fmadd_ps(a, b, c); }
+};
+
+template <>
 struct Narrow<xsimd::avx2> {
   using Batch = xsimd::batch<float, xsimd::avx2>;
 
@@ -31,28 +37,30 @@ template <>
 struct Registers<xsimd::avx2> {
   using Batch = xsimd::batch<float, xsimd::avx2>;
   static constexpr std::size_t kParts = 2;
-  static constexpr std::size_t kRows = 2;
+  static constexpr std::size_t kScoreRows = 4;
+  static void keep(Batch& value) noexcept { asm("" : "+x"(value.data)); }
+  static constexpr std::size_t kAddRows = 2;
 
-  /// Halves of two keys' partial sums, added: four sums of each.
-  static __m256 halves(const Batch& a, const Batch& b) noexcept {
+  /// Four sums of each of two keys, one key in each half.
+  template <std::size_t rows>
+  static __m256 fours(const Batch (&sums)[kParts][rows][kTileKeys], std::size_t row) noexcept {
+    const __m256 a = sums[0][row][0] + sums[1][row][0];
+    const __m256 b = sums[0][row][1] + sums[1][row][1];
     return _mm256_add_ps(_mm256_permute2f128_ps(a, b, 0x20), _mm256_permute2f128_ps(a, b, 0x31));
   }
+  /// Two sums of each key of two rows.
+  static __m256 twos(const __m256& a, const __m256& b) noexcept {
+    return _mm256_add_ps(_mm256_shuffle_ps(a, b, 0x44), _mm256_shuffle_ps(a, b, 0xee));
+  }
 
+  /// Where there are fewer than four rows one of them is folded again in place of those missing.
   template <std::size_t rows>
   static void fold(const Batch (&sums)[kParts][rows][kTileKeys], float* const (&to)[kTileKeys]) noexcept {
-    for (std::size_t row = 0; row < rows; ++row) {
-      const auto eight = [&](std::size_t key) { return sums[0][row][key] + sums[1][row][key]; };
-      const __m256 a = halves(eight(0), eight(1));
-      const __m256 b = halves(eight(2), eight(3));
-      const __m256 pairs = _mm256_add_ps(_mm256_shuffle_ps(a, b, 0x44), _mm256_shuffle_ps(a, b, 0xee));
-      const __m256 one = _mm256_add_ps(pairs, _mm256_permute_ps(pairs, 0xb1));
-      float keys[8];  // 0, 0, 2, 2, 1, 1, 3, 3
-      _mm256_storeu_ps(keys, one);
-      to[0][row] = keys[0];
-      to[1][row] = keys[4];
-      to[2][row] = keys[2];
-      to[3][row] = keys[6];
-    }
+    const __m256 a = twos(fours(sums, 0), fours(sums, rows > 1 ? 1 : 0));
+    const __m256 b = rows > 2 ? twos(fours(sums, rows > 2 ? 2 : 0), fours(sums, rows - 1)) : a;
+    float totals[kTileKeys][4];
+    _mm256_storeu_ps(totals[0], _mm256_add_ps(_mm256_shuffle_ps(a, b, 0x88), _mm256_shuffle_ps(a, b, 0xdd)));
+    for (std::size_t key = 0; key < kTileKeys; ++key) std::memcpy(to[key], totals[key], rows * sizeof(float));
   }
 };
 

@@ -8,6 +8,12 @@
 namespace kvwitness::core {
 
 template <>
+struct Fused<xsimd::avx512bw> {
+  using Batch = xsimd::batch<float, xsimd::avx512bw>;
+  static Batch add(const Batch& a, const Batch& b, const Batch& c) noexcept { return _mm512_fmadd_ps(a, b, c); }
+};
+
+template <>
 struct Narrow<xsimd::avx512bw> {
   using Batch = xsimd::batch<float, xsimd::avx512bw>;
 
@@ -33,37 +39,39 @@ template <>
 struct Registers<xsimd::avx512bw> {
   using Batch = xsimd::batch<float, xsimd::avx512bw>;
   static constexpr std::size_t kParts = 1;
-  static constexpr std::size_t kRows = 4;
+  static constexpr std::size_t kScoreRows = 4;
+  static void keep(Batch& value) noexcept { asm("" : "+v"(value.data)); }
+  static constexpr std::size_t kAddRows = 4;
 
-  /// Halves of two keys' partial sums, added: eight sums of each.
-  static __m512 halves(const Batch& a, const Batch& b) noexcept {
-    return _mm512_add_ps(_mm512_shuffle_f32x4(a, b, 0x44), _mm512_shuffle_f32x4(a, b, 0xee));
+  /// Eight sums of each of two keys, one key in each half. A blend where a shuffle would do too: there are more units
+  /// for it.
+  static __m512 eights(const Batch (&keys)[kTileKeys]) noexcept {
+    return _mm512_add_ps(_mm512_mask_blend_ps(0xff00, keys[0], keys[1]), _mm512_shuffle_f32x4(keys[0], keys[1], 0x4e));
   }
-  /// Four sums of each key, one key in each 128 bits.
-  static __m512 quarters(const Batch (&keys)[kTileKeys]) noexcept {
-    const __m512 a = halves(keys[0], keys[1]);
-    const __m512 b = halves(keys[2], keys[3]);
+  /// Four sums of each key of two rows, by row and key.
+  static __m512 fours(const __m512& a, const __m512& b) noexcept {
     return _mm512_add_ps(_mm512_shuffle_f32x4(a, b, 0x88), _mm512_shuffle_f32x4(a, b, 0xdd));
-  }
-  static __m512 pairs(const __m512& a, const __m512& b) noexcept {
-    return _mm512_add_ps(_mm512_shuffle_ps(a, b, 0x44), _mm512_shuffle_ps(a, b, 0xee));
   }
 
   template <std::size_t rows>
   static void store(const __m128& totals, float* to) noexcept {
-    _mm_mask_storeu_ps(to, static_cast<__mmask8>((1U << rows) - 1), totals);
+    float values[4];
+    _mm_storeu_ps(rows == 4 ? to : values, totals);
+    if constexpr (rows < 4) std::memcpy(to, values, rows * sizeof(float));
   }
 
   /// Where there are fewer than four rows one of them is folded again in place of those missing.
   template <std::size_t rows>
   static void fold(const Batch (&sums)[kParts][rows][kTileKeys], float* const (&to)[kTileKeys]) noexcept {
-    const __m512 a = pairs(quarters(sums[0][0]), quarters(sums[0][rows > 1 ? 1 : 0]));
-    const __m512 b = rows > 2 ? pairs(quarters(sums[0][rows > 2 ? 2 : 0]), quarters(sums[0][rows - 1])) : a;
-    const __m512 totals = _mm512_add_ps(_mm512_shuffle_ps(a, b, 0x88), _mm512_shuffle_ps(a, b, 0xdd));
-    store<rows>(_mm512_castps512_ps128(totals), to[0]);
-    store<rows>(_mm512_extractf32x4_ps(totals, 1), to[1]);
-    store<rows>(_mm512_extractf32x4_ps(totals, 2), to[2]);
-    store<rows>(_mm512_extractf32x4_ps(totals, 3), to[3]);
+    const __m512 a = fours(eights(sums[0][0]), eights(sums[0][rows > 1 ? 1 : 0]));
+    const __m512 b = rows > 2 ? fours(eights(sums[0][rows > 2 ? 2 : 0]), eights(sums[0][rows - 1])) : a;
+    const __m512 twos = _mm512_add_ps(_mm512_mask_blend_ps(0xcccc, a, b), _mm512_shuffle_ps(a, b, 0x4e));
+    const __m512 ones = _mm512_add_ps(twos, _mm512_permute_ps(twos, 0xb1));
+    // Of rows 0 and 2, key 0; 0 and 2, key 1; 1 and 3, key 0; 1 and 3, key 1, each of them twice.
+    const __m512i by_key = _mm512_set_epi32(0, 0, 0, 0, 0, 0, 0, 0, 14, 6, 12, 4, 10, 2, 8, 0);
+    const __m256 totals = _mm512_castps512_ps256(_mm512_permutexvar_ps(by_key, ones));
+    store<rows>(_mm256_castps256_ps128(totals), to[0]);
+    store<rows>(_mm256_extractf128_ps(totals, 1), to[1]);
   }
 };
 

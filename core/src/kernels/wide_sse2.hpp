@@ -33,24 +33,28 @@ template <>
 struct Registers<xsimd::sse2> {
   using Batch = xsimd::batch<float, xsimd::sse2>;
   static constexpr std::size_t kParts = 4;
-  static constexpr std::size_t kRows = 2;
+  static constexpr std::size_t kScoreRows = 4;
+  static void keep(Batch& value) noexcept { asm("" : "+x"(value.data)); }
+  static constexpr std::size_t kAddRows = 2;
 
   template <std::size_t rows>
+  static __m128 fours(const Batch (&sums)[kParts][rows][kTileKeys], std::size_t row, std::size_t key) noexcept {
+    return (sums[0][row][key] + sums[2][row][key]) + (sums[1][row][key] + sums[3][row][key]);
+  }
+  /// Two sums of each of two rows.
+  static __m128 twos(const __m128& a, const __m128& b) noexcept {
+    return _mm_add_ps(_mm_shuffle_ps(a, b, 0x44), _mm_shuffle_ps(a, b, 0xee));
+  }
+
+  /// Where there are fewer than four rows one of them is folded again in place of those missing.
+  template <std::size_t rows>
   static void fold(const Batch (&sums)[kParts][rows][kTileKeys], float* const (&to)[kTileKeys]) noexcept {
-    for (std::size_t row = 0; row < rows; ++row) {
-      const auto quarter = [&](std::size_t key) -> __m128 {
-        return (sums[0][row][key] + sums[2][row][key]) + (sums[1][row][key] + sums[3][row][key]);
-      };
-      const auto pair = [&](std::size_t key) {
-        const __m128 a = quarter(key);
-        const __m128 b = quarter(key + 1);
-        return _mm_add_ps(_mm_shuffle_ps(a, b, 0x44), _mm_shuffle_ps(a, b, 0xee));
-      };
-      const __m128 low = pair(0);
-      const __m128 high = pair(2);
-      float keys[kTileKeys];
-      _mm_storeu_ps(keys, _mm_add_ps(_mm_shuffle_ps(low, high, 0x88), _mm_shuffle_ps(low, high, 0xdd)));
-      for (std::size_t key = 0; key < kTileKeys; ++key) to[key][row] = keys[key];
+    for (std::size_t key = 0; key < kTileKeys; ++key) {
+      const __m128 a = twos(fours(sums, 0, key), fours(sums, rows > 1 ? 1 : 0, key));
+      const __m128 b = rows > 2 ? twos(fours(sums, rows > 2 ? 2 : 0, key), fours(sums, rows - 1, key)) : a;
+      float totals[4];
+      _mm_storeu_ps(totals, _mm_add_ps(_mm_shuffle_ps(a, b, 0x88), _mm_shuffle_ps(a, b, 0xdd)));
+      std::memcpy(to[key], totals, rows * sizeof(float));
     }
   }
 };

@@ -9,8 +9,9 @@
 
 namespace kvwitness::core {
 
-/// Whose instructions a kernel is compiled for. All of them have the same bits. `baseline` is what every processor of
-/// the target has (SSE2 on x86-64), `avx2` needs F16C besides, `avx512` F, BW, DQ and VL.
+/// Whose instructions a kernel is compiled for. `baseline` is what every processor of the target has (SSE2 on x86-64),
+/// `avx2` needs FMA and F16C besides, `avx512` F, BW, DQ and VL. The last two fuse multiplications with additions and
+/// have the same bits; `baseline` rounds both, and so has bits of its own.
 enum class InstructionSet : std::uint8_t { baseline, avx2, avx512 };
 
 /// True where this processor runs it.
@@ -34,7 +35,7 @@ enum class InstructionSet : std::uint8_t { baseline, avx2, avx512 };
 ///
 /// Blocks end where positions are multiples of `keys_of_block`; the order of additions depends on positions, on what
 /// the query sees and on the shape alone. So the bits are the same for a ring, one run or pages, for a query alone or
-/// in a chunk, for coded rows and what they decode to, and for every instruction set. A NaN in `out` is always the same
+/// in a chunk, for coded rows and what they decode to, and for `avx2` and `avx512`. A NaN in `out` is always the same
 /// one.
 void attend_blocked(const AttentionInput& input, std::span<const Run> runs, std::span<float> out,
                     std::span<Visited> visited, InstructionSet set = widest_instruction_set()) noexcept;
