@@ -16,10 +16,9 @@ inline constexpr std::size_t kPartialSums = 16;
 /// rows that come from memory this counts for more (1, 2, 4 and 8, measured).
 inline constexpr std::size_t kTileKeys = 2;
 
-/// Keys that are added together where their rows together are short: tiles that follow one another, in the same order.
-/// So sums are read and written half as often; long rows would then put them out of the first-level cache.
-inline constexpr std::size_t kAddKeys = 2 * kTileKeys;
-inline constexpr std::size_t kShortRowsBytes = 8192;
+/// Keys of two tiles that follow one another, which are computed together where arithmetic is the limit: so query rows
+/// and sums are read half as often.
+inline constexpr std::size_t kTileKeysMax = 2 * kTileKeys;
 
 /// How far ahead of its use each stream is asked for, in bytes: the best of 512 to 8192, measured.
 inline constexpr std::size_t kAheadBytes = 4096;

@@ -25,22 +25,23 @@ struct Registers {
   using Batch = xsimd::batch<float, Arch>;
   static constexpr std::size_t kParts = kPartialSums / Batch::size;
   static constexpr std::size_t kScoreRows = 4;
+  static constexpr std::size_t kScoreKeysMax = kTileKeys;
   static constexpr std::size_t kAddRows = 2;
 
   /// Keeps a value in its register, where the compiler would rather load it again for each use.
   static void keep(Batch&) noexcept {}
 
-  /// Totals of partial sums [part][row][key], those of a key side by side at to[key].
-  template <std::size_t rows>
-  static void fold(const Batch (&sums)[kParts][rows][kTileKeys], float* const (&to)[kTileKeys]) noexcept {
-    for (std::size_t key = 0; key < kTileKeys; ++key) {
+  /// Totals of partial sums [part][row][key] of the tile's keys from `key` on, those of a key side by side at to[key].
+  template <std::size_t key, std::size_t rows, std::size_t keys>
+  static void fold(const Batch (&sums)[kParts][rows][keys], float* const (&to)[keys]) noexcept {
+    for (std::size_t at = key; at < key + kTileKeys; ++at) {
       for (std::size_t row = 0; row < rows; ++row) {
         float lanes[kPartialSums];
         for (std::size_t part = 0; part < kParts; ++part)
-          sums[part][row][key].store_unaligned(lanes + part * Batch::size);
+          sums[part][row][at].store_unaligned(lanes + part * Batch::size);
         for (std::size_t half = kPartialSums / 2; half > 0; half /= 2)
           for (std::size_t lane = 0; lane < half; ++lane) lanes[lane] += lanes[lane + half];
-        to[key][row] = lanes[0];
+        to[at][row] = lanes[0];
       }
     }
   }
@@ -54,11 +55,11 @@ struct BlockLoops {
   static constexpr std::size_t kSize = Batch::size;
   static constexpr float kNoScore = -std::numeric_limits<float>::infinity();
 
-  /// Keys of one tile, or of a few that are added together.
+  /// Keys of one tile or of two.
   struct Tile {
-    const std::byte* rows[kAddKeys];
-    float* scores[kAddKeys];
-    std::uint32_t index[kAddKeys];
+    const std::byte* rows[kTileKeysMax];
+    float* scores[kTileKeysMax];
+    std::uint32_t index[kTileKeysMax];
     std::size_t count = 0;
 
     void put(const KeyWalk& walk, std::uint32_t key) noexcept {
@@ -71,75 +72,91 @@ struct BlockLoops {
 
   // ---- scores -------------------------------------------------------------------------------------------------------
 
-  /// Dot products of `rows` query rows from `first` on with kTileKeys keys, whose head begins at `element`.
-  template <RowFormat format, std::size_t rows>
-  [[gnu::always_inline]] static void score_rows(const BlockShape& shape, const Tile& tile, std::size_t element,
-                                                const float* q, std::size_t first) noexcept {
+  /// Dot products of `rows` query rows from `first` on with `keys` keys, whose head begins at `element`.
+  template <RowFormat format, std::size_t rows, std::size_t keys>
+  static void score_rows(const BlockShape& shape, const Tile& tile, std::size_t element, const float* q,
+                         std::size_t first) noexcept {
     using Loads = RowLoads<Arch, format>;
     // What is read again and again is kept out of memory that a store might be thought to change.
     const std::size_t dim = shape.dim;
     const std::size_t whole = dim / kPartialSums * kPartialSums;
-    const std::byte* k_row[kTileKeys];
-    float* to[kTileKeys];
-    for (std::size_t key = 0; key < kTileKeys; ++key) k_row[key] = tile.rows[key], to[key] = tile.scores[key] + first;
+    const std::byte* k_row[keys];
+    float* to[keys];
     const float* q_row[rows];
+    for (std::size_t key = 0; key < keys; ++key) {
+      k_row[key] = tile.rows[key];
+      to[key] = tile.scores[key] + first;
+    }
     for (std::size_t row = 0; row < rows; ++row) q_row[row] = q + (first + row) * shape.padded;
-    Batch sums[Fit::kParts][rows][kTileKeys];
+    Batch sums[Fit::kParts][rows][keys];
     for (std::size_t part = 0; part < Fit::kParts; ++part) {
-      Batch sum[rows][kTileKeys];
+      Batch sum[rows][keys];
       for (std::size_t row = 0; row < rows; ++row)
-        for (std::size_t key = 0; key < kTileKeys; ++key) sum[row][key] = Batch(0.0F);
-      const auto step = [&](std::size_t d, const Batch(&k)[kTileKeys]) {
+        for (std::size_t key = 0; key < keys; ++key) sum[row][key] = Batch(0.0F);
+      const auto step = [&](std::size_t d, const Batch(&k)[keys]) {
         for (std::size_t row = 0; row < rows; ++row) {
           Batch query = Batch::load_unaligned(q_row[row] + d);
-          Fit::keep(query);
-          for (std::size_t key = 0; key < kTileKeys; ++key)
-            sum[row][key] = Fused<Arch>::add(query, k[key], sum[row][key]);
+          if constexpr (keys == kTileKeys) Fit::keep(query);
+          for (std::size_t key = 0; key < keys; ++key) sum[row][key] = Fused<Arch>::add(query, k[key], sum[row][key]);
         }
       };
       for (std::size_t d = part * kSize; d < whole; d += kPartialSums) {
-        Batch k[kTileKeys];
-        for (std::size_t key = 0; key < kTileKeys; ++key)
-          k[key] = Loads::stream(k_row[key], element + d), Fit::keep(k[key]);
+        Batch k[keys];
+        for (std::size_t key = 0; key < keys; ++key) k[key] = Loads::stream(k_row[key], element + d);
+        if constexpr (keys == kTileKeys)
+          for (std::size_t key = 0; key < keys; ++key) Fit::keep(k[key]);
         step(d, k);
       }
       if (const std::size_t d = whole + part * kSize; d < dim) {
-        Batch k[kTileKeys];
-        for (std::size_t key = 0; key < kTileKeys; ++key) k[key] = Loads::load_some(k_row[key], element + d, dim - d);
+        Batch k[keys];
+        for (std::size_t key = 0; key < keys; ++key) k[key] = Loads::load_some(k_row[key], element + d, dim - d);
         step(d, k);
       }
       for (std::size_t row = 0; row < rows; ++row)
-        for (std::size_t key = 0; key < kTileKeys; ++key) sums[part][row][key] = sum[row][key];
+        for (std::size_t key = 0; key < keys; ++key) sums[part][row][key] = sum[row][key];
     }
-    Fit::fold(sums, to);
+    Fit::template fold<0>(sums, to);
+    if constexpr (keys > kTileKeys) Fit::template fold<kTileKeys>(sums, to);
   }
 
-  template <RowFormat format>
+  template <RowFormat format, std::size_t keys>
   static void score_tile(const BlockShape& shape, const Tile& tile, const float* q) noexcept {
     for (std::size_t head = 0; head < shape.kv_heads; ++head) {
       const std::size_t element = head * shape.dim;
       std::size_t row = head * shape.rows;
       const std::size_t end = row + shape.rows;
       for (; row + Fit::kScoreRows <= end; row += Fit::kScoreRows)
-        score_rows<format, Fit::kScoreRows>(shape, tile, element, q, row);
+        score_rows<format, Fit::kScoreRows, keys>(shape, tile, element, q, row);
       switch (end - row) {
-        case 3: score_rows<format, 3>(shape, tile, element, q, row); break;
-        case 2: score_rows<format, 2>(shape, tile, element, q, row); break;
-        case 1: score_rows<format, 1>(shape, tile, element, q, row); break;
+        case 3: score_rows<format, 3, keys>(shape, tile, element, q, row); break;
+        case 2: score_rows<format, 2, keys>(shape, tile, element, q, row); break;
+        case 1: score_rows<format, 1, keys>(shape, tile, element, q, row); break;
         default: break;
       }
     }
   }
 
+  template <RowFormat format, std::size_t keys>
+  static void score_keys(const BlockShape& shape, const KeyWalk& walk, const float* q) noexcept {
+    const std::uint32_t end = walk.first + walk.tiles;
+    for (std::uint32_t i = walk.first; i < end; i += keys / kTileKeys) {
+      Tile tile;
+      // Missing keys repeat the first one, whose scores are then written again, the same ones.
+      for (std::uint32_t slot = 0; slot < keys; ++slot) {
+        const std::uint32_t at = i + slot / kTileKeys;
+        const std::uint32_t key = at + slot % kTileKeys * walk.apart;
+        tile.put(walk, at < end && key < walk.to ? key : i);
+      }
+      score_tile<format, keys>(shape, tile, q);
+    }
+  }
+
   template <RowFormat format>
   static void score_walk(const BlockShape& shape, const KeyWalk& walk, const float* q) noexcept {
-    for (std::uint32_t i = walk.first; i < walk.first + walk.tiles; ++i) {
-      Tile tile;
-      // Missing keys repeat the first one, whose scores are then written twice, the same ones.
-      for (std::uint32_t slot = 0; slot < kTileKeys; ++slot)
-        tile.put(walk, i + slot * walk.apart < walk.to ? i + slot * walk.apart : i);
-      score_tile<format>(shape, tile, q);
-    }
+    if (RowLoads<Arch, format>::is_arithmetic_bound(shape.rows))
+      score_keys<format, Fit::kScoreKeysMax>(shape, walk, q);
+    else
+      score_keys<format, kTileKeys>(shape, walk, q);
   }
 
   static void score(const BlockShape& shape, RowFormat format, const KeyWalk& walk, const float* q) noexcept {
@@ -268,8 +285,8 @@ struct BlockLoops {
 
   /// Adds the V rows of `keys` keys of the tile, from `first_key` on, to `rows` sums.
   template <RowFormat format, std::size_t rows, std::size_t keys>
-  [[gnu::always_inline]] static void add_rows(const BlockShape& shape, const Tile& tile, std::size_t first_key,
-                                              std::size_t element, float* sums, std::size_t first) noexcept {
+  static void add_rows(const BlockShape& shape, const Tile& tile, std::size_t first_key, std::size_t element,
+                       float* sums, std::size_t first) noexcept {
     using Loads = RowLoads<Arch, format>;
     const std::size_t dim = shape.dim;
     const std::byte* v_row[keys];
@@ -319,7 +336,7 @@ struct BlockLoops {
         case 1: return add_rows<format, rows, 1>(shape, tile, 0, element, running.sums, first);
         case 2: return add_rows<format, rows, 2>(shape, tile, 0, element, running.sums, first);
         case 3: return add_rows<format, rows, 3>(shape, tile, 0, element, running.sums, first);
-        default: return add_rows<format, rows, kAddKeys>(shape, tile, 0, element, running.sums, first);
+        default: return add_rows<format, rows, kTileKeysMax>(shape, tile, 0, element, running.sums, first);
       }
     }
     for (std::size_t key = 0; key < tile.count; ++key)
@@ -348,8 +365,7 @@ struct BlockLoops {
   static void add_walk(const BlockShape& shape, const KeyWalk& walk, const RunningRows& running) noexcept {
     // Where a part of the block is missing, keys of the next tile fill this one up: that changes no order.
     Tile tile;
-    const std::size_t row_bytes = RowLoads<Arch, format>::bytes(shape.kv_heads * shape.dim);
-    const std::size_t most = row_bytes * kAddKeys <= kShortRowsBytes ? kAddKeys : kTileKeys;
+    const std::size_t most = RowLoads<Arch, format>::is_arithmetic_bound(shape.rows) ? kTileKeysMax : kTileKeys;
     for (std::uint32_t i = walk.first; i < walk.first + walk.tiles; ++i) {
       for (std::uint32_t slot = 0; slot < kTileKeys; ++slot) {
         const std::uint32_t key = i + slot * walk.apart;

@@ -74,11 +74,12 @@ struct RowLoads {
     return row + element * 2;
   }
 
-  /// Of a row, or of heads that together are whole blocks.
-  static std::size_t bytes(std::size_t elements) noexcept {
-    if constexpr (format == RowFormat::f32) return elements * sizeof(float);
-    if constexpr (format == RowFormat::q8_0) return elements / kQ8Values * kQ8Bytes;
-    return elements * 2;
+  /// True where so many query rows for each value read make arithmetic the limit, not memory: more than one a byte.
+  static constexpr bool is_arithmetic_bound(std::size_t query_rows) noexcept {
+    constexpr std::size_t kBytes = format == RowFormat::f32    ? kQ8Values * 4
+                                   : format == RowFormat::q8_0 ? kQ8Bytes
+                                                               : kQ8Values * 2;
+    return query_rows * kQ8Values > kBytes;
   }
 
   /// Values [element, element + Batch::size) of a row; of q8_0 they lie in one block.

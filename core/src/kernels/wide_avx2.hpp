@@ -38,14 +38,15 @@ struct Registers<xsimd::avx2> {
   using Batch = xsimd::batch<float, xsimd::avx2>;
   static constexpr std::size_t kParts = 2;
   static constexpr std::size_t kScoreRows = 4;
+  static constexpr std::size_t kScoreKeysMax = kTileKeys;
   static void keep(Batch& value) noexcept { asm("" : "+x"(value.data)); }
   static constexpr std::size_t kAddRows = 2;
 
   /// Four sums of each of two keys, one key in each half.
-  template <std::size_t rows>
-  static __m256 fours(const Batch (&sums)[kParts][rows][kTileKeys], std::size_t row) noexcept {
-    const __m256 a = sums[0][row][0] + sums[1][row][0];
-    const __m256 b = sums[0][row][1] + sums[1][row][1];
+  template <std::size_t key, std::size_t rows, std::size_t keys>
+  static __m256 fours(const Batch (&sums)[kParts][rows][keys], std::size_t row) noexcept {
+    const __m256 a = sums[0][row][key] + sums[1][row][key];
+    const __m256 b = sums[0][row][key + 1] + sums[1][row][key + 1];
     return _mm256_add_ps(_mm256_permute2f128_ps(a, b, 0x20), _mm256_permute2f128_ps(a, b, 0x31));
   }
   /// Two sums of each key of two rows.
@@ -54,13 +55,13 @@ struct Registers<xsimd::avx2> {
   }
 
   /// Where there are fewer than four rows one of them is folded again in place of those missing.
-  template <std::size_t rows>
-  static void fold(const Batch (&sums)[kParts][rows][kTileKeys], float* const (&to)[kTileKeys]) noexcept {
-    const __m256 a = twos(fours(sums, 0), fours(sums, rows > 1 ? 1 : 0));
-    const __m256 b = rows > 2 ? twos(fours(sums, rows > 2 ? 2 : 0), fours(sums, rows - 1)) : a;
+  template <std::size_t key, std::size_t rows, std::size_t keys>
+  static void fold(const Batch (&sums)[kParts][rows][keys], float* const (&to)[keys]) noexcept {
+    const __m256 a = twos(fours<key>(sums, 0), fours<key>(sums, rows > 1 ? 1 : 0));
+    const __m256 b = rows > 2 ? twos(fours<key>(sums, rows > 2 ? 2 : 0), fours<key>(sums, rows - 1)) : a;
     float totals[kTileKeys][4];
     _mm256_storeu_ps(totals[0], _mm256_add_ps(_mm256_shuffle_ps(a, b, 0x88), _mm256_shuffle_ps(a, b, 0xdd)));
-    for (std::size_t key = 0; key < kTileKeys; ++key) std::memcpy(to[key], totals[key], rows * sizeof(float));
+    for (std::size_t i = 0; i < kTileKeys; ++i) std::memcpy(to[key + i], totals[i], rows * sizeof(float));
   }
 };
 

@@ -34,11 +34,12 @@ struct Registers<xsimd::sse2> {
   using Batch = xsimd::batch<float, xsimd::sse2>;
   static constexpr std::size_t kParts = 4;
   static constexpr std::size_t kScoreRows = 4;
+  static constexpr std::size_t kScoreKeysMax = kTileKeys;
   static void keep(Batch& value) noexcept { asm("" : "+x"(value.data)); }
   static constexpr std::size_t kAddRows = 2;
 
-  template <std::size_t rows>
-  static __m128 fours(const Batch (&sums)[kParts][rows][kTileKeys], std::size_t row, std::size_t key) noexcept {
+  template <std::size_t rows, std::size_t keys>
+  static __m128 fours(const Batch (&sums)[kParts][rows][keys], std::size_t row, std::size_t key) noexcept {
     return (sums[0][row][key] + sums[2][row][key]) + (sums[1][row][key] + sums[3][row][key]);
   }
   /// Two sums of each of two rows.
@@ -47,14 +48,14 @@ struct Registers<xsimd::sse2> {
   }
 
   /// Where there are fewer than four rows one of them is folded again in place of those missing.
-  template <std::size_t rows>
-  static void fold(const Batch (&sums)[kParts][rows][kTileKeys], float* const (&to)[kTileKeys]) noexcept {
-    for (std::size_t key = 0; key < kTileKeys; ++key) {
-      const __m128 a = twos(fours(sums, 0, key), fours(sums, rows > 1 ? 1 : 0, key));
-      const __m128 b = rows > 2 ? twos(fours(sums, rows > 2 ? 2 : 0, key), fours(sums, rows - 1, key)) : a;
+  template <std::size_t key, std::size_t rows, std::size_t keys>
+  static void fold(const Batch (&sums)[kParts][rows][keys], float* const (&to)[keys]) noexcept {
+    for (std::size_t at = key; at < key + kTileKeys; ++at) {
+      const __m128 a = twos(fours(sums, 0, at), fours(sums, rows > 1 ? 1 : 0, at));
+      const __m128 b = rows > 2 ? twos(fours(sums, rows > 2 ? 2 : 0, at), fours(sums, rows - 1, at)) : a;
       float totals[4];
       _mm_storeu_ps(totals, _mm_add_ps(_mm_shuffle_ps(a, b, 0x88), _mm_shuffle_ps(a, b, 0xdd)));
-      std::memcpy(to[key], totals, rows * sizeof(float));
+      std::memcpy(to[at], totals, rows * sizeof(float));
     }
   }
 };
