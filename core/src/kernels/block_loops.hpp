@@ -61,6 +61,7 @@ struct BlockLoops {
     float* scores[kTileKeysMax];
     std::uint32_t index[kTileKeysMax];
     std::size_t count = 0;
+    std::uintptr_t ahead = 0;  ///< bytes
 
     void put(const KeyWalk& walk, std::uint32_t key) noexcept {
       rows[count] = walk.rows[key];
@@ -68,6 +69,40 @@ struct BlockLoops {
       index[count] = key;
       ++count;
     }
+  };
+
+  /// Says how far ahead of a tile its streams are asked for. Where rows do not follow one another in memory, as at the
+  /// end of a page, the rows that come then are asked for at once instead.
+  class LookAhead {
+   public:
+    LookAhead(const KeyWalk& walk, std::size_t row_bytes) noexcept
+        : walk_(walk), row_bytes_(row_bytes), rows_(static_cast<std::uint32_t>(kAheadBytes / row_bytes)) {}
+
+    void from(Tile& tile) const noexcept {
+      bool is_straight = true;
+      for (std::size_t i = 0; i < tile.count; ++i)
+        is_straight &= !has_later(tile, i) || later(tile, i) == tile.rows[i] + rows_ * row_bytes_;
+      tile.ahead = is_straight ? kAheadBytes : 0;
+      if (!is_straight) ask_for_later(tile);
+    }
+
+   private:
+    [[nodiscard]] bool has_later(const Tile& tile, std::size_t i) const noexcept {
+      return rows_ < walk_.to - tile.index[i];
+    }
+    [[nodiscard]] const std::byte* later(const Tile& tile, std::size_t i) const noexcept {
+      return walk_.rows[tile.index[i] + rows_];
+    }
+    /// Inline, since GCC 12 drops calls of functions that do nothing but prefetch.
+    [[gnu::always_inline]] void ask_for_later(const Tile& tile) const noexcept {
+      for (std::size_t i = 0; i < tile.count; ++i)
+        for (std::size_t line = 0; has_later(tile, i) && line < row_bytes_; line += kLineBytes)
+          __builtin_prefetch(reinterpret_cast<const void*>(reinterpret_cast<std::uintptr_t>(later(tile, i)) + line));
+    }
+
+    const KeyWalk& walk_;
+    std::size_t row_bytes_;
+    std::uint32_t rows_;
   };
 
   // ---- scores -------------------------------------------------------------------------------------------------------
@@ -81,6 +116,7 @@ struct BlockLoops {
     const std::size_t dim = shape.dim;
     const std::size_t whole = dim / kPartialSums * kPartialSums;
     const std::byte* k_row[keys];
+    const std::uintptr_t ahead = tile.ahead;
     float* to[keys];
     const float* q_row[rows];
     for (std::size_t key = 0; key < keys; ++key) {
@@ -102,7 +138,7 @@ struct BlockLoops {
       };
       for (std::size_t d = part * kSize; d < whole; d += kPartialSums) {
         Batch k[keys];
-        for (std::size_t key = 0; key < keys; ++key) k[key] = Loads::stream(k_row[key], element + d);
+        for (std::size_t key = 0; key < keys; ++key) k[key] = Loads::stream(k_row[key], element + d, ahead);
         if constexpr (keys == kTileKeys)
           for (std::size_t key = 0; key < keys; ++key) Fit::keep(k[key]);
         step(d, k);
@@ -138,15 +174,18 @@ struct BlockLoops {
 
   template <RowFormat format, std::size_t keys>
   static void score_keys(const BlockShape& shape, const KeyWalk& walk, const float* q) noexcept {
+    constexpr auto kTiles = static_cast<std::uint32_t>(keys / kTileKeys);
     const std::uint32_t end = walk.first + walk.tiles;
-    for (std::uint32_t i = walk.first; i < end; i += keys / kTileKeys) {
+    const LookAhead ahead(walk, RowLoads<Arch, format>::bytes(shape.kv_heads * shape.dim));
+    for (std::uint32_t i = walk.first; i < end; i += kTiles) {
       Tile tile;
       // Missing keys repeat the first one, whose scores are then written again, the same ones.
-      for (std::uint32_t slot = 0; slot < keys; ++slot) {
-        const std::uint32_t at = i + slot / kTileKeys;
-        const std::uint32_t key = at + slot % kTileKeys * walk.apart;
-        tile.put(walk, at < end && key < walk.to ? key : i);
-      }
+      for (std::uint32_t at = i; at < i + kTiles; ++at)
+        for (std::uint32_t slot = 0; slot < kTileKeys; ++slot) {
+          const std::uint32_t key = at + slot * walk.apart;
+          tile.put(walk, at < end && key < walk.to ? key : i);
+        }
+      ahead.from(tile);
       score_tile<format, keys>(shape, tile, q);
     }
   }
@@ -290,6 +329,7 @@ struct BlockLoops {
     using Loads = RowLoads<Arch, format>;
     const std::size_t dim = shape.dim;
     const std::byte* v_row[keys];
+    const std::uintptr_t ahead = tile.ahead;
     float* sum_row[rows];
     Batch weights[rows][keys];
     for (std::size_t key = 0; key < keys; ++key) v_row[key] = tile.rows[first_key + key];
@@ -306,7 +346,7 @@ struct BlockLoops {
     const std::size_t whole = dim / kSize * kSize;
     for (std::size_t d = 0; d < whole; d += kSize) {
       Batch v[keys];
-      for (std::size_t key = 0; key < keys; ++key) v[key] = Loads::stream(v_row[key], element + d);
+      for (std::size_t key = 0; key < keys; ++key) v[key] = Loads::stream(v_row[key], element + d, ahead);
       step(d, v);
     }
     if (whole == dim) return;
@@ -366,17 +406,21 @@ struct BlockLoops {
     // Where a part of the block is missing, keys of the next tile fill this one up: that changes no order.
     Tile tile;
     const std::size_t most = RowLoads<Arch, format>::is_arithmetic_bound(shape.rows) ? kTileKeysMax : kTileKeys;
+    const LookAhead ahead(walk, RowLoads<Arch, format>::bytes(shape.kv_heads * shape.dim));
     for (std::uint32_t i = walk.first; i < walk.first + walk.tiles; ++i) {
       for (std::uint32_t slot = 0; slot < kTileKeys; ++slot) {
         const std::uint32_t key = i + slot * walk.apart;
         if (key < walk.from || key >= walk.to) continue;
         tile.put(walk, key);
         if (tile.count < most) continue;
+        ahead.from(tile);
         add_tile<format>(shape, tile, running);
         tile.count = 0;
       }
     }
-    if (tile.count != 0) add_tile<format>(shape, tile, running);
+    if (tile.count == 0) return;
+    ahead.from(tile);
+    add_tile<format>(shape, tile, running);
   }
 
   static void add(const BlockShape& shape, RowFormat format, const KeyWalk& walk, const RunningRows& running) noexcept {

@@ -45,19 +45,28 @@ ReadAs read_as(const RowCode* code, std::size_t dim) noexcept {
 struct PlaneRows {
   std::array<const std::byte*, kBlockKeysMax> at;
   std::array<const RowCode*, kBlockKeysMax> code;
+  bool is_uniform = true;  ///< all of them are there, and have one code
 
+  void begin() noexcept { is_uniform = true, is_empty_ = true; }
+  void leave_out(std::uint32_t index) noexcept { at[index] = nullptr, is_uniform = false; }
   void put(std::uint32_t index, std::uint32_t count, const std::byte* row, std::size_t stride, const RowCode* as) {
     for (std::uint32_t i = 0; i < count; ++i) at[index + i] = row + i * stride;
     std::fill_n(code.begin() + index, count, as);
+    is_uniform &= is_empty_ || as == code[index - 1];
+    is_empty_ = false;
   }
   /// The end of the rows from `from` on that are read alike.
   [[nodiscard]] std::uint32_t alike(std::uint32_t from, std::uint32_t to, std::size_t dim) const noexcept {
+    if (is_uniform) return to;
     std::uint32_t end = from + 1;
     while (end < to && at[end] != nullptr &&
            (code[end] == code[end - 1] || read_as(code[end], dim) == read_as(code[from], dim)))
       ++end;
     return end;
   }
+
+ private:
+  bool is_empty_ = true;
 };
 
 /// The keys of one block; those at [from, to) are there, but for a hole between sinks and window.
@@ -94,13 +103,14 @@ class BlockedQueries {
     seen_from_ = take(room.by_row);
     seen_to_ = take(room.by_row);
     decoded_ = take(room.decoded);
-    begin();
   }
 
   void attend(std::span<const Run> runs) noexcept {
     const Position last = input_.first_query + first_ + count_ - 1;
     Sight sight = sight_of(input_, input_.first_query + first_);
     sight.query = last;
+    ask_for_first(runs, sight);
+    begin();
     for (const Run& run : runs)
       for (const Overlap rows : seen_rows(run, sight)) take_rows(run, rows);
     finish_block({});
@@ -155,9 +165,11 @@ class BlockedQueries {
         block_.base = position - index;
         block_.from = block_.to = index;
         block_.has_hole = false;
+        block_.k.begin();
+        block_.v.begin();
       }
       block_.has_hole |= index != block_.to;
-      for (; block_.to < index; ++block_.to) block_.k.at[block_.to] = block_.v.at[block_.to] = nullptr;
+      for (; block_.to < index; ++block_.to) block_.k.leave_out(block_.to), block_.v.leave_out(block_.to);
       const std::uint32_t count = std::min(rows.to - rows.from, block_keys_ - index);
       block_.k.put(index, count, run.k_row(rows.from), run.k_stride_bytes, run.k_code);
       block_.v.put(index, count, run.v_row(rows.from), run.v_stride_bytes, run.v_code);
@@ -190,8 +202,14 @@ class BlockedQueries {
     block_.from = block_.to = 0;
   }
 
+  [[gnu::always_inline]] void ask_for_first(std::span<const Run> runs, const Sight& sight) const noexcept {
+    for (const Run& run : runs)
+      for (const Overlap rows : seen_rows(run, sight))
+        if (rows.from < rows.to) return ask_ahead({run, rows});
+  }
   /// Asks for where the streams over the next block's K rows begin: there each stream would wait for a few misses.
-  void ask_ahead(const NextRows& next) const noexcept {
+  /// Inline, since GCC 12 drops calls of functions that do nothing but prefetch.
+  [[gnu::always_inline]] void ask_ahead(const NextRows& next) const noexcept {
     const std::uint32_t count = std::min(next.rows.to - next.rows.from, block_keys_);
     const std::uint32_t apart = std::max((count + 1) / static_cast<std::uint32_t>(kTileKeys), 1U);
     for (std::uint32_t i = 0; i < count; i += apart) {

@@ -61,10 +61,10 @@ template <class Arch, RowFormat format>
 struct RowLoads {
   using Batch = xsimd::batch<float, Arch>;
 
-  /// `load` for rows that are read from end to end: asks for what comes a little later, also behind the row, since the
-  /// processor's own prefetching waits at each page for a few misses.
-  static Batch stream(const std::byte* row, std::size_t element) noexcept {
-    __builtin_prefetch(reinterpret_cast<const void*>(reinterpret_cast<std::uintptr_t>(at(row, element)) + kAheadBytes));
+  /// `load` for rows that are read from end to end: asks for what comes a little later, `ahead` bytes behind, also
+  /// behind the row, since the processor's own prefetching waits at each page for a few misses.
+  static Batch stream(const std::byte* row, std::size_t element, std::uintptr_t ahead) noexcept {
+    __builtin_prefetch(reinterpret_cast<const void*>(reinterpret_cast<std::uintptr_t>(at(row, element)) + ahead));
     return load(row, element);
   }
 
@@ -74,12 +74,16 @@ struct RowLoads {
     return row + element * 2;
   }
 
+  /// Of whole blocks of values.
+  static constexpr std::size_t bytes(std::size_t values) noexcept {
+    if constexpr (format == RowFormat::f32) return values * sizeof(float);
+    if constexpr (format == RowFormat::q8_0) return values / kQ8Values * kQ8Bytes;
+    return values * 2;
+  }
+
   /// True where so many query rows for each value read make arithmetic the limit, not memory: more than one a byte.
   static constexpr bool is_arithmetic_bound(std::size_t query_rows) noexcept {
-    constexpr std::size_t kBytes = format == RowFormat::f32    ? kQ8Values * 4
-                                   : format == RowFormat::q8_0 ? kQ8Bytes
-                                                               : kQ8Values * 2;
-    return query_rows * kQ8Values > kBytes;
+    return query_rows * kQ8Values > bytes(kQ8Values);
   }
 
   /// Values [element, element + Batch::size) of a row; of q8_0 they lie in one block.
