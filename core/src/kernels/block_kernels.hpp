@@ -45,8 +45,7 @@ struct BlockShape {
 };
 
 /// Keys of a block, and how they are walked: tile i, of `tiles` from `first` on, has the keys i, i + apart, ... of
-/// those in [from, to), kTileKeys at most. So each tile reads from as many streams of memory, each of
-/// them in order.
+/// those in [from, to), kTileKeys at most. So each tile reads from as many streams of memory, each of them in order.
 struct KeyWalk {
   const std::byte* const* rows = nullptr;  ///< [key] K or V rows
   float* scores = nullptr;                 ///< [key][stride]: scores or weights, by query row

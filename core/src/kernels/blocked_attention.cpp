@@ -202,6 +202,7 @@ class BlockedQueries {
     block_.from = block_.to = 0;
   }
 
+  /// Asks for where the first block's K rows begin.
   [[gnu::always_inline]] void ask_for_first(std::span<const Run> runs, const Sight& sight) const noexcept {
     for (const Run& run : runs)
       for (const Overlap rows : seen_rows(run, sight))
@@ -230,6 +231,7 @@ class BlockedQueries {
     }
     return streams;
   }
+
   /// Says which keys of the block each query row sees, where not all see all.
   void bound_rows() noexcept {
     running_.from = running_.to = nullptr;

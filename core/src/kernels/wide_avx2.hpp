@@ -39,8 +39,9 @@ struct Registers<xsimd::avx2> {
   static constexpr std::size_t kParts = 2;
   static constexpr std::size_t kScoreRows = 4;
   static constexpr std::size_t kScoreKeysMax = kTileKeys;
-  static void keep(Batch& value) noexcept { asm("" : "+x"(value.data)); }
   static constexpr std::size_t kAddRows = 2;
+
+  static void keep(Batch& value) noexcept { asm("" : "+x"(value.data)); }
 
   /// Four sums of each of two keys, one key in each half.
   template <std::size_t key, std::size_t rows, std::size_t keys>

@@ -41,8 +41,9 @@ struct Registers<xsimd::avx512bw> {
   static constexpr std::size_t kParts = 1;
   static constexpr std::size_t kScoreRows = 4;
   static constexpr std::size_t kScoreKeysMax = kTileKeysMax;
-  static void keep(Batch& value) noexcept { asm("" : "+v"(value.data)); }
   static constexpr std::size_t kAddRows = 4;
+
+  static void keep(Batch& value) noexcept { asm("" : "+v"(value.data)); }
 
   /// Eight sums of each of two keys, one key in each half. A blend where a shuffle would do too: there are more units
   /// for it.

@@ -35,8 +35,9 @@ struct Registers<xsimd::sse2> {
   static constexpr std::size_t kParts = 4;
   static constexpr std::size_t kScoreRows = 4;
   static constexpr std::size_t kScoreKeysMax = kTileKeys;
-  static void keep(Batch& value) noexcept { asm("" : "+x"(value.data)); }
   static constexpr std::size_t kAddRows = 2;
+
+  static void keep(Batch& value) noexcept { asm("" : "+x"(value.data)); }
 
   template <std::size_t rows, std::size_t keys>
   static __m128 fours(const Batch (&sums)[kParts][rows][keys], std::size_t row, std::size_t key) noexcept {
