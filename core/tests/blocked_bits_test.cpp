@@ -147,6 +147,26 @@ BOOST_AUTO_TEST_CASE(a_query_of_a_chunk_is_as_that_query_alone) {
   }
 }
 
+/// The first queries of the chunk see the keys between sinks and the window of a later one, which alone leaves them
+/// out.
+BOOST_AUTO_TEST_CASE(a_gap_behind_the_sinks_divides_no_block) {
+  AttentionProblem chunk({3, 1, 32}, 14, 8);
+  chunk.input.window = {5, true};
+  chunk.input.sinks = 3;
+  for (const InstructionSet set : instruction_sets()) {
+    const Attended together = attend_by_blocks(chunk, {chunk.run(0, 14)}, set);
+    for (std::uint32_t i = 0; i < 8; ++i) {
+      AttentionProblem alone({3, 1, 32}, 14, 1);
+      alone.input = chunk.input;
+      alone.input.count = 1;
+      alone.input.first_query = chunk.input.first_query + i;
+      alone.input.q = std::span(chunk.q).subspan(i * chunk.out_row(), chunk.out_row());
+      const std::vector<float> one = attend_by_blocks(alone, {alone.run(0, 14)}, set).out;
+      BOOST_TEST(std::memcmp(one.data(), together.out.data() + i * chunk.out_row(), one.size() * sizeof(float)) == 0);
+    }
+  }
+}
+
 BOOST_AUTO_TEST_CASE(sinks_that_leave_no_gap_change_no_bit) {
   for (const std::uint32_t keys : {5U, 270U}) {
     for (const std::uint32_t queries : {1U, 5U}) {
