@@ -14,7 +14,8 @@ using reports::testing::Scratch;
 
 namespace {
 
-/// A ring whose answers depend on how often a store was built: every second one holds a slot more.
+/// Rings whose answers depend on how often a store was built: every second one holds a slot more, or tells as many
+/// events of another content.
 scenarios::StoreRegistry moody_stores() {
   scenarios::StoreRegistry registry;
   registry.add(
@@ -22,6 +23,11 @@ scenarios::StoreRegistry moody_stores() {
          if (built++ % 2 == 1) config.layers[0].capacity += 1;
          return scenarios::Subject{core::make_ring_store(config), std::make_unique<core::AttentionPath>()};
        }});
+  registry.add({"wavering", "every second one caps scores", core::ring_capabilities(),
+                [built = 0](core::StoreConfig config) mutable {
+                  if (built++ % 2 == 1) config.softcap = 1;
+                  return scenarios::Subject{core::make_ring_store(config), std::make_unique<core::AttentionPath>()};
+                }});
   return registry;
 }
 
@@ -49,6 +55,7 @@ BOOST_AUTO_TEST_CASE(two_runs_that_differ_are_told) {
   reports::SuiteOptions options;
   options.repeat = 2;
   BOOST_TEST(reports::run_case(script.cases[0], "moody", moody_stores(), options).nondeterministic);
+  BOOST_TEST(reports::run_case(script.cases[0], "wavering", moody_stores(), options).nondeterministic);
   BOOST_TEST(!reports::run_case(script.cases[0], "ring", scenarios::product_stores(), options).nondeterministic);
 }
 
