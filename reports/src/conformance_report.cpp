@@ -108,6 +108,13 @@ void write_failure(const FirstFailure& failure, const Style& style, bool color, 
   out << "\n";
 }
 
+/// What a witness, "store.property", is about.
+std::string meaning_of(const std::string& witness) {
+  for (const trace::WitnessInfo& known : trace::known_witnesses())
+    if (witness.ends_with("." + std::string(known.property))) return std::string(known.says);
+  return {};
+}
+
 struct Counts {
   std::uint64_t passed = 0;
   std::uint64_t failed = 0;
@@ -150,6 +157,20 @@ std::string verdict_text(const ConformanceResult& result, const Style& style) {
   return style.paint(Color::red, "does not conform");
 }
 
+/// What kept a case from passing without a rule that blamed the store: what it did not meet, what could not be told.
+void write_unmet(const verify::CaseVerdict& verdict, std::ostream& out) {
+  const auto is_unmet = [](Status status) { return status == Status::vacuous || status == Status::inconclusive; };
+  for (const verify::RuleVerdict& rule : verdict.rules) {
+    if (is_unmet(rule.status))
+      out << "  " << rule.rule << ": " << (rule.note.empty() ? "met nothing to judge" : printable(rule.note)) << "\n";
+  }
+  for (const verify::WitnessVerdict& witness : verdict.witnesses) {
+    if (is_unmet(witness.status))
+      out << "  witness " << printable(witness.name) << " was never met: it stands for \"" << meaning_of(witness.name)
+          << "\"\n";
+  }
+}
+
 void write_failing(const SuiteResult& suite, const Style& style, std::ostream& out) {
   constexpr std::size_t kShown = 20;
   std::size_t count = 0;
@@ -158,6 +179,7 @@ void write_failing(const SuiteResult& suite, const Style& style, std::ostream& o
     if (!is_told || ++count > kShown) continue;
     out << style.status(one.verdict.status) << " " << printable(one.scenario)
         << (one.variant.empty() ? "" : "[" + printable(one.variant) + "]") << "\n";
+    write_unmet(one.verdict, out);
   }
   if (count > kShown) out << "and " << counted(count - kShown, "more case") << "\n";
   if (count != 0) out << "\n";

@@ -38,8 +38,8 @@ core::ForeignCommand plugin(const std::string& file) {
   return {{KVWITNESS_BINARY_DIR "/bin/kvwitness", "plugin-host", file}, std::chrono::seconds(10), true};
 }
 
-ConformanceResult conform(const core::ForeignCommand& command, const std::filesystem::path& path,
-                          const std::string& filter = {}) {
+ConformanceResult conform_to(const core::ForeignCommand& command, const std::vector<std::filesystem::path>& paths,
+                             const std::string& filter = {}) {
   const core::ForeignHello hello = core::ask_foreign(command);
   scenarios::StoreRegistry registry = scenarios::product_stores();
   registry.add(scenarios::foreign_kind(command, hello, "conform --exec '...'"));
@@ -47,7 +47,12 @@ ConformanceResult conform(const core::ForeignCommand& command, const std::filesy
   options.store = hello.name;
   options.suite.filter = filter;
   options.shrink_seconds = 5;
-  return run_conformance({path}, registry, options);
+  return run_conformance(paths, registry, options);
+}
+
+ConformanceResult conform(const core::ForeignCommand& command, const std::filesystem::path& path,
+                          const std::string& filter = {}) {
+  return conform_to(command, {path}, filter);
 }
 
 /// Rules that blame a faulty store in scenarios that a correct one passes.
@@ -242,6 +247,40 @@ BOOST_AUTO_TEST_CASE(attention_of_its_own_is_judged_from_outside) {
   BOOST_TEST(blames(wrong, "visible-set"), text_of(wrong));
   BOOST_TEST(blames(wrong, "numeric-oracle"), text_of(wrong));
   BOOST_TEST(!blames(wrong, "window-exact"));
+}
+
+// What the scripts ask for has to be within reach of attention that nobody sees into: else none of these could conform.
+BOOST_AUTO_TEST_CASE(attention_of_its_own_conforms_wherever_its_capabilities_meet) {
+  if (skips_without("python3")) return;
+  const std::string attends = KVWITNESS_SOURCE_DIR "/reports/tests/foreign/attends.py";
+  std::vector<std::filesystem::path> all;
+  for (const char* topic : {"attention", "ring", "sinks", "numeric", "decoder"}) all.push_back(kLibrary / topic);
+  const auto right = conform_to(python({attends, kForeign + "ring.py"}), all);
+  BOOST_TEST(exit_code(right) == 0, text_of(right));
+  const auto ran =
+      std::ranges::count_if(right.suite.cases, [](const CaseResult& one) { return one.skipped_because.empty(); });
+  BOOST_TEST(ran >= 70);
+  // And what is green there has looked: a window of one key more is blamed where that key is still held.
+  const auto wrong = conform(python({attends, kForeign + "ring.py", "off-by-one"}), kLibrary / "ring/large-rows.jsonc");
+  BOOST_TEST(blames(wrong, "numeric-oracle"), text_of(wrong));
+}
+
+BOOST_AUTO_TEST_CASE(a_vacuous_case_says_what_it_did_not_meet) {
+  ConformanceResult result;
+  CaseResult& one = result.suite.cases.emplace_back();
+  one.scenario = "x/y";
+  one.verdict.status = verify::Status::vacuous;
+  one.verdict.witnesses.push_back({"sut.window.wrapped", 3, verify::Status::pass});
+  one.verdict.witnesses.push_back({"sut.edit.evicted", 0, verify::Status::vacuous});
+  verify::RuleVerdict& rule = one.verdict.rules.emplace_back();
+  rule.rule = "same-output";
+  rule.status = verify::Status::vacuous;
+  const std::string text = text_of(result);
+  const std::string expected =
+      "vacuous x/y\n"
+      "  same-output: met nothing to judge\n"
+      "  witness sut.edit.evicted was never met: it stands for \"an evict removed at least one position\"\n";
+  BOOST_TEST(text.find(expected) != std::string::npos, text);
 }
 
 BOOST_AUTO_TEST_CASE(a_capability_that_no_scenario_exercised_fails) {

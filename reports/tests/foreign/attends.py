@@ -17,7 +17,7 @@ def floats(data):
 def attend(r):
     own, held = config["layers"][r["layer"]], ring.layers[r["layer"]]
     scale, dim = config["score_scales"][r["layer"]], own["head_dim"]
-    q, out = floats(base64.b64decode(r["q"])), []
+    q, out, cap = floats(base64.b64decode(r["q"])), [], config["softcap"]
     group = own["q_heads"] // own["kv_heads"]
     for i in range(r["count"]):
         position = r["first"] + i
@@ -27,6 +27,7 @@ def attend(r):
         for head in range(own["q_heads"]):
             at, kv = (i * own["q_heads"] + head) * dim, head // group * dim
             scores = [scale * sum(q[at + d] * k[kv + d] for d in range(dim)) for k in keys]
+            if cap: scores = [cap * math.tanh(s / cap) for s in scores]
             weights = [math.exp(s - max(scores)) for s in scores]
             out += [sum(w * v[kv + d] for w, v in zip(weights, values)) / sum(weights) for d in range(dim)]
     return {"out": out}
