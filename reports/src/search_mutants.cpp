@@ -53,6 +53,7 @@ SearchedMutant search_mutant(const scenarios::Mutant& mutant, const scenarios::S
 }  // namespace
 
 std::string out_of_reach(const scenarios::Mutant& mutant) {
+  if (!mutant.unsearched.empty()) return std::string(mutant.unsearched);
   const scenarios::Subject subject = mutant.make(plain_shape());
   if (subject.make_cache != nullptr)
     return "the fault is in what a decoder works through, and no script generated decodes";

@@ -17,12 +17,15 @@ void StepWriter::refuse_range() {
   const auto ask = [&](Range range, std::string_view code) {
     add_refused(fmt::format(R"({}, "layer": {}, "from": {}, "to": {})", call(op), layer, range.from, range.to), code);
   };
-  switch (dice_->below(4)) {
+  const Position gone = start == 0 ? 0 : start - dice_->between(1, start);
+  switch (dice_->below(6)) {
     case 0: return ask({start, last + dice_->between(1, 3)}, "future");
     case 1: return ask({last + 1, last + 2}, "future");
     case 2: return ask({last + 1, last}, "out-of-order");
+    case 3: return ask({last + 2, last + 2}, "future");
+    case 4: return ask({gone, last + 1}, start > 0 ? "evicted" : "future");
     default:
-      if (start > 0) ask({start - dice_->between(1, start), last}, "evicted");
+      if (start > 0) ask({gone, last}, "evicted");
   }
 }
 
@@ -48,6 +51,15 @@ void StepWriter::refuse_evict() {
   }
 }
 
+/// Legal, though stores are tempted to refuse it: nothing is left to evict.
+void StepWriter::evict_gone() {
+  const Position lowest = model_.lowest_start(id_);
+  if (lowest < 2) return;
+  const Position to = dice_->between(1, lowest - 1);
+  add(fmt::format(R"({}, "to": {})", call_all("evict"), to));
+  model_.evict(id_, {0, to});
+}
+
 void StepWriter::refuse_sequence() {
   const SequenceId unknown = model_.config().sequences + dice_->below(3);
   const std::string_view call_text = dice_->pick<std::string_view>(
@@ -68,6 +80,9 @@ void StepWriter::refuse_layer() {
   if (own == 1) return;
   add(fmt::format(R"({}, "layer": 0)", call_all("append")));
   add_refused(fmt::format(R"({}, "layer": 0)", call("append")), "out-of-order");
+  std::uint32_t next = 1;
+  while (is_reader(next)) ++next;
+  add_refused(fmt::format(R"({}, "layer": {}, "count": 2)", call("append"), next), "out-of-order");
   if (can(Capability::truncate)) add_refused(fmt::format(R"({}, "to": 0)", call("truncate")), "out-of-order");
   for (std::uint32_t layer = 1; layer < layers; ++layer)
     if (!is_reader(layer)) add(fmt::format(R"({}, "layer": {})", call_all("append"), layer));

@@ -35,6 +35,7 @@ std::span<const StepWriter::Kind> StepWriter::kinds() {
       {&StepWriter::refuse_range, {}, false, true},
       {&StepWriter::refuse_truncate, Capability::truncate, false, true},
       {&StepWriter::refuse_evict, Capability::front_evict, false, true},
+      {&StepWriter::evict_gone, Capability::front_evict, false, true},
       {&StepWriter::refuse_sequence, {}, false, true, true},
       {&StepWriter::refuse_layer, {}, false, true},
       {&StepWriter::refuse_stale, Capability::held_views, false, true, true},

@@ -177,6 +177,7 @@ class StepWriter {
   void refuse_range();
   void refuse_truncate();
   void refuse_evict();
+  void evict_gone();
   void refuse_sequence();
   void refuse_layer();
   void refuse_stale();

@@ -119,9 +119,8 @@ StoreLaw::Answer StoreLaw::append_layer(SequenceId id, LayerIndex layer, std::ui
   if (model_.config().layers[layer].donor) return RefusalCode::unsupported;
   const LayerIndex due = due_layer(id);
   const bool is_due = layer == due && (due == 0 || count == model_.end(id) - model_.layer(id, layer).end());
-  const bool fits = count <= model_.longest_append(id, layer);
-  if (!is_due) return fits ? Answer(RefusalCode::out_of_order) : std::nullopt;
-  if (!fits) return RefusalCode::full;
+  if (!is_due) return RefusalCode::out_of_order;
+  if (count > model_.longest_append(id, layer)) return RefusalCode::full;
   if (layer == 0 && !model_.has_blocks_for(id, count)) return RefusalCode::no_memory;
   model_.append(id, layer, count);
   return RefusalCode::none;
@@ -162,9 +161,7 @@ StoreLaw::Answer StoreLaw::range(SequenceId id, LayerIndex layer, Range asked) c
   const ListLayer& rows = model_.layer(id, layer);
   if (asked.from > asked.to) return RefusalCode::out_of_order;
   if (model_.holds(id, layer, asked)) return RefusalCode::none;
-  const bool is_future = asked.to > rows.end();
-  if (asked.from >= rows.start) return RefusalCode::future;
-  return is_future ? std::nullopt : Answer(RefusalCode::evicted);
+  return asked.from >= rows.start ? RefusalCode::future : RefusalCode::evicted;
 }
 
 StoreLaw::Answer StoreLaw::window(const Step& step, SequenceId id) {
@@ -227,8 +224,9 @@ StoreLaw::Answer StoreLaw::evict(SequenceId id, Range asked) {
   const bool any_range = can(Capability::middle_evict);
   if (!any_range && !can(Capability::front_evict)) return RefusalCode::unsupported;
   if (due_layer(id) != 0 || asked.from > asked.to) return RefusalCode::out_of_order;
-  const bool is_middle = !asked.empty() && asked.from > model_.lowest_start(id);
-  if (asked.to > model_.end(id)) return is_middle && !any_range ? std::nullopt : Answer(RefusalCode::future);
+  if (asked.to > model_.end(id)) return RefusalCode::future;
+  if (asked.empty()) return RefusalCode::none;
+  const bool is_middle = asked.from > model_.lowest_start(id);
   if (is_middle && !any_range) return RefusalCode::unsupported;
   model_.evict(id, asked);
   return RefusalCode::none;
@@ -275,8 +273,8 @@ StoreLaw::Answer StoreLaw::restore(const Step& step, SequenceId id) {
   if (!can(Capability::save)) return RefusalCode::unsupported;
   const auto file = files_.find(step.saved_as);
   if (file == files_.end() || !step.saved_by.empty()) return std::nullopt;
-  if (step.damage != Damage::none) return due_layer(id) == 0 ? Answer(RefusalCode::corrupt) : std::nullopt;
   if (due_layer(id) != 0) return RefusalCode::out_of_order;
+  if (step.damage != Damage::none) return RefusalCode::corrupt;
   if (!model_.may_restore(id, file->second)) return RefusalCode::no_memory;
   model_.restore(id, file->second);
   prompts_[id] = {};

@@ -59,11 +59,9 @@ Lawful append_answer(const Subject& on, LayerIndex layer, const trace::Called& c
   const std::uint32_t count = called.count;
   const TokenModel token = on.model.token(on.index, on.sequence);
   const bool is_due = layer == token.due && (!token.under_way() || count == token.count);
-  const bool fits = !is_full(on.store.layers[layer], on.rows(layer), count);
-  if (count == 0)
-    return is_due ? answer(RefusalCode::unsupported) : either(RefusalCode::out_of_order, RefusalCode::unsupported);
-  if (!is_due) return fits ? answer(RefusalCode::out_of_order) : either(RefusalCode::out_of_order, RefusalCode::full);
-  if (!fits) return answer(RefusalCode::full);
+  if (!is_due) return answer(RefusalCode::out_of_order);
+  if (count == 0) return answer(RefusalCode::unsupported);
+  if (is_full(on.store.layers[layer], on.rows(layer), count)) return answer(RefusalCode::full);
   // Whether raw keys came with the rotated ones is not told where not even their positions are.
   const bool may_lack_raw = on.store.can(Capability::renumbers) && on.store.rotates(layer) && called.from >= called.to;
   return may_lack_raw ? either(RefusalCode::none, RefusalCode::unsupported) : answer(RefusalCode::none);
@@ -71,10 +69,8 @@ Lawful append_answer(const Subject& on, LayerIndex layer, const trace::Called& c
 
 Lawful range_answer(const LayerModel& rows, std::uint32_t sinks, Range asked) {
   if (asked.from > asked.to) return answer(RefusalCode::out_of_order);
-  const bool is_future = asked.to > rows.end();
-  if (asked.from < rows.start() && asked.to > sinks)
-    return is_future ? either(RefusalCode::evicted, RefusalCode::future) : answer(RefusalCode::evicted);
-  return answer(is_future ? RefusalCode::future : RefusalCode::none);
+  if (asked.from < rows.start() && asked.to > sinks) return answer(RefusalCode::evicted);
+  return answer(asked.to > rows.end() ? RefusalCode::future : RefusalCode::none);
 }
 
 Lawful held_view_answer(const Model& model, ViewId id) {
@@ -151,9 +147,8 @@ Lawful evict_answer(const Subject& on, Range asked) {
   bool is_middle = false;
   for (LayerIndex layer = 0; layer < on.layers(); ++layer)
     is_middle = is_middle || asked.from > std::max(on.rows(layer).start(), on.store.layers[layer].sinks);
+  if (asked.to > on.rows(0).end()) return answer(RefusalCode::future);
   is_middle = is_middle && !asked.empty() && !on.store.can(Capability::middle_evict);
-  if (asked.to > on.rows(0).end())
-    return is_middle ? either(RefusalCode::future, RefusalCode::unsupported) : answer(RefusalCode::future);
   return answer(is_middle ? RefusalCode::unsupported : RefusalCode::none);
 }
 
@@ -193,14 +188,12 @@ SameRows same_rows(const StoreModel& a, const StoreModel& b, LayerIndex layer) {
 
 Lawful restore_answer(const Subject& on, const trace::Called& called) {
   if (!on.store.can(Capability::save)) return answer(RefusalCode::unsupported);
-  const bool is_under_way = on.model.token(on.index, on.sequence).under_way();
+  if (on.model.token(on.index, on.sequence).under_way()) return answer(RefusalCode::out_of_order);
   const SavedSequence* saved = on.model.saved(called.file);
   if (saved == nullptr) {
     if (called.file == 0 || !on.model.remembers_all_saves()) return kUnknown;
-    return is_under_way ? either(RefusalCode::out_of_order, RefusalCode::corrupt)
-                        : either(RefusalCode::corrupt, RefusalCode::unsupported);
+    return either(RefusalCode::corrupt, RefusalCode::unsupported);
   }
-  if (is_under_way) return answer(RefusalCode::out_of_order);
   const StoreModel& from = *on.model.store(saved->store);
   if (from.layers.size() != on.store.layers.size()) return either(RefusalCode::unsupported, RefusalCode::corrupt);
   bool is_known = true;

@@ -22,6 +22,8 @@ namespace kvwitness::scenarios::mutants {
 [[nodiscard]] std::span<const Mutant> relativity_mutants();
 [[nodiscard]] std::span<const Mutant> lifetime_mutants();
 [[nodiscard]] std::span<const Mutant> legality_mutants();
+[[nodiscard]] std::span<const Mutant> bounds_mutants();
+[[nodiscard]] std::span<const Mutant> sizes_mutants();
 [[nodiscard]] std::span<const Mutant> accounting_mutants();
 [[nodiscard]] std::span<const Mutant> planning_mutants();
 [[nodiscard]] std::span<const Mutant> saving_mutants();
@@ -40,6 +42,7 @@ struct Fault {
   std::string_view killed_by;
   std::string_view title;
   std::string_view why;
+  std::string_view unsearched = {};
 };
 
 /// A faulty store read through the correct attention path.
@@ -84,6 +87,7 @@ template <class Store>
   mutant.killed_by = fault.killed_by;
   mutant.title = fault.title;
   mutant.why = fault.why;
+  mutant.unsearched = fault.unsearched;
   mutant.capabilities = capabilities;
   mutant.make = &store_subject<Store>;
   return mutant;

@@ -286,7 +286,7 @@ Outcome<core::Appended> PlainStore::append(SequenceId sequence, LayerIndex layer
   RefusalCode answer = cell_answer(cell);
   if (answer != RefusalCode::none) return core::refuse(Operation::append, answer);
   StepState& step = steps_[sequence];
-  if (layer != step.due || (layer > 0 && rows.count != step.count)) {
+  if (layer != step.due || (layer > 0 && !takes_count(rows.count, step.count))) {
     answer = RefusalCode::out_of_order;
   } else if (rows.count == 0) {
     answer = RefusalCode::unsupported;

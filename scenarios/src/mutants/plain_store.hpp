@@ -84,6 +84,10 @@ class PlainStore : public core::KvStore, public core::Saving {
   virtual std::size_t fill_runs(Cell cell, Range range, std::span<core::Run> runs) const noexcept;
 
   // ---- what is legal (`none`: it is); sequence and layer exist. An edit is legal where every layer says so.
+  /// Whether a layer behind the first takes `count` rows of a token of which the first one took `of_first`.
+  [[nodiscard]] virtual bool takes_count(std::uint32_t count, std::uint32_t of_first) const noexcept {
+    return count == of_first;
+  }
   [[nodiscard]] virtual RefusalCode append_answer(Cell cell, std::uint32_t count) const noexcept;
   /// Asked last of an append: whether the rows are all that the store needs.
   [[nodiscard]] virtual RefusalCode rows_answer(Cell cell, const core::RowsIn& rows) const noexcept;
@@ -110,7 +114,8 @@ class PlainStore : public core::KvStore, public core::Saving {
   /// The key before rotation in a slot; null where the layer keeps none.
   [[nodiscard]] virtual std::byte* raw_at(Cell cell, Slot slot) const noexcept;
   [[nodiscard]] virtual bool restores_raw_keys() const noexcept { return true; }
-  [[nodiscard]] core::StateShape state_shape() const noexcept;
+  /// What files are bound to.
+  [[nodiscard]] virtual core::StateShape state_shape() const noexcept;
 
   // ---- for the decisions above
   [[nodiscard]] const core::StoreConfig& config() const noexcept { return config_; }

@@ -13,11 +13,12 @@ namespace {
   std::vector<Mutant> all;
   for (const std::span<const Mutant> group :
        {mutants::addressing_mutants(), mutants::compacting_mutants(), mutants::masking_mutants(),
-        mutants::decoding_mutants(), mutants::sharing_mutants(), mutants::padding_mutants(), mutants::numeric_mutants(),
-        mutants::relativity_mutants(), mutants::lifetime_mutants(), mutants::legality_mutants(),
-        mutants::accounting_mutants(), mutants::planning_mutants(), mutants::quantising_mutants(),
-        mutants::saving_mutants(), mutants::keeping_mutants(), mutants::pages_mutants(), mutants::case_mutants(),
-        mutants::losing_mutants(), mutants::trace_mutants()}) {
+        mutants::decoding_mutants(),   mutants::sharing_mutants(),    mutants::padding_mutants(),
+        mutants::numeric_mutants(),    mutants::relativity_mutants(), mutants::lifetime_mutants(),
+        mutants::legality_mutants(),   mutants::bounds_mutants(),     mutants::sizes_mutants(),
+        mutants::accounting_mutants(), mutants::planning_mutants(),   mutants::quantising_mutants(),
+        mutants::saving_mutants(),     mutants::keeping_mutants(),    mutants::pages_mutants(),
+        mutants::case_mutants(),       mutants::losing_mutants(),     mutants::trace_mutants()}) {
     all.insert(all.end(), group.begin(), group.end());
   }
   return all;

@@ -30,6 +30,7 @@ struct Mutant {
   std::string_view killed_by;    ///< id of the rule that must blame it
   std::string_view title;        ///< what is wrong, one line
   std::string_view why;          ///< what the engine did, one line
+  std::string_view unsearched;   ///< why no random script shows it (`kvwitness search`); empty: one may
   std::uint64_t capabilities = 0;                       ///< those of its base
   Subject (*make)(const core::StoreConfig&) = nullptr;  ///< throws trace::Error where the base refuses the shape
   /// Only for kind trace: hands a run on to `next` with the fault in it, renumbered and with RunEnd's count and digest
