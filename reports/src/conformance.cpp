@@ -30,12 +30,10 @@ class Profile {
     result_.store = kind.name;
     result_.suite = suite;
     result_.is_measured = kind.is_measured;
-    const bool is_library = paths.size() == 1 && paths.front() == default_library();
-    const SuiteOptions& asked = options.suite;
-    result_.is_whole = is_library && asked.filter.empty() && asked.tags.empty() && asked.params.empty() &&
-                       !asked.only && !asked.fail_fast && suite.shard.is_whole();
+    result_.is_whole = suite.capabilities.has_value() && suite.shard.is_whole();
     for (const trace::EnumText& capability : trace::capability_texts())
-      if ((kind.capabilities & capability.value) != 0) result_.capabilities.push_back({std::string(capability.text)});
+      if ((kind.capabilities & capability.value) != 0)
+        result_.capabilities.push_back({kind.name, std::string(capability.text)});
   }
 
   ConformanceResult take() {
@@ -107,10 +105,6 @@ void Profile::add_rules() {
 
 }  // namespace
 
-bool ConformanceResult::has_unexercised() const noexcept {
-  return is_whole && std::ranges::any_of(capabilities, [](const CapabilityUse& use) { return use.cases == 0; });
-}
-
 ConformanceResult conformance_of(const SuiteResult& suite, const std::vector<std::filesystem::path>& paths,
                                  const scenarios::StoreRegistry& registry, const ConformanceOptions& options) {
   return Profile(suite, paths, registry, options).take();
@@ -121,14 +115,12 @@ ConformanceResult run_conformance(const std::vector<std::filesystem::path>& path
   SuiteOptions suite = options.suite;
   suite.stores = {options.store};
   suite.skip_unbuildable = true;
+  suite.require_exercised = true;
   return conformance_of(run_suite(paths, registry, suite), paths, registry, options);
 }
 
 int exit_code(const ConformanceResult& result) noexcept {
-  const int of_suite = exit_code(result.suite);
-  const bool is_broken = of_suite == static_cast<int>(ExitCode::internal_error) ||
-                         of_suite == static_cast<int>(ExitCode::nondeterministic);
-  return result.has_unexercised() && !is_broken ? static_cast<int>(ExitCode::violation) : of_suite;
+  return exit_code(result.suite);
 }
 
 }  // namespace kvwitness::reports

@@ -152,7 +152,12 @@ void write_skipped(const SuiteResult& suite, std::ostream& out) {
 
 std::string verdict_text(const ConformanceResult& result, const Style& style) {
   const int code = exit_code(result);
-  if (code == static_cast<int>(ExitCode::pass)) return style.paint(Color::green, "conforms");
+  if (code == static_cast<int>(ExitCode::pass)) {
+    if (result.is_whole) return style.paint(Color::green, "conforms");
+    return style.paint(Color::green, "passes") + " what was selected, which is not the whole library";
+  }
+  if (code == static_cast<int>(ExitCode::nondeterministic))
+    return style.paint(Color::red, "is nondeterministic: two runs with the same seed told different events");
   if (code == static_cast<int>(ExitCode::nothing_selected)) return style.paint(Color::yellow, "was not judged");
   return style.paint(Color::red, "does not conform");
 }
@@ -242,6 +247,7 @@ void write_conformance_text(const ConformanceResult& result, std::ostream& out, 
       << fmt::format("; {}: {} passed, {} failed, {} vacuous, {} inconclusive, {} skipped\n",
                      counted(result.suite.cases.size(), "case"), counts.passed, counts.failed, counts.vacuous,
                      counts.inconclusive, counts.skipped);
+  if (!result.suite.shard.is_whole()) out << "shard " << to_text(result.suite.shard) << " only\n";
 }
 
 void write_conformance_json(const ConformanceResult& result, std::ostream& out) {

@@ -1,6 +1,7 @@
 #include "kvwitness/reports/suite.hpp"
 
 #include <algorithm>
+#include <iterator>
 
 namespace kvwitness::reports {
 namespace {
@@ -23,7 +24,7 @@ ExitCode code_of(const SuiteResult& result) noexcept {
   const auto has_died = [](const CaseResult& one) { return !one.died_because.empty(); };
   if (std::ranges::any_of(result.cases, has_died)) return ExitCode::internal_error;
   if (std::ranges::any_of(result.cases, &CaseResult::nondeterministic)) return ExitCode::nondeterministic;
-  if (any_status(result, verify::Status::fail)) return ExitCode::violation;
+  if (any_status(result, verify::Status::fail) || !unexercised(result).empty()) return ExitCode::violation;
   if (any_status(result, verify::Status::vacuous)) return ExitCode::vacuous;
   const auto passed_unexpectedly = [](const CaseResult& one) { return !one.unexpected.empty(); };
   if (!result.stale_baselines.empty() || std::ranges::any_of(result.cases, passed_unexpectedly))
@@ -60,6 +61,14 @@ verify::Status counted_status(const CaseResult& one) noexcept {
 bool is_bad(const CaseResult& one) noexcept {
   if (!one.died_because.empty() || one.nondeterministic || !one.unexpected.empty()) return true;
   return was_run(one) && counted_status(one) != verify::Status::pass;
+}
+
+std::vector<CapabilityUse> unexercised(const SuiteResult& result) {
+  std::vector<CapabilityUse> none;
+  if (!result.capabilities || !result.shard.is_whole()) return none;
+  std::ranges::copy_if(*result.capabilities, std::back_inserter(none),
+                       [](const CapabilityUse& use) { return use.cases == 0; });
+  return none;
 }
 
 int exit_code(const SuiteResult& result) noexcept {

@@ -27,6 +27,9 @@ constexpr std::array kReportRules = {
     ReportRule{"no-rule", "Some rule has something to judge in every case.",
                "The case called no store, or nothing that a rule is about happened in it."},
     ReportRule{"unexpected-pass", "A known failure fails.", "It is mended: take its line out of the list."},
+    ReportRule{
+        "unexercised", "What a store declares that it can do is exercised by some scenario.",
+        "Nothing of the library shows that it is right. Write a scenario that requires it, or do not declare it."},
     ReportRule{"stale-baseline", "Every line of a baseline is about a case, and none has expired.",
                "Take the line out of the file, or bring it up to date."},
 };
@@ -109,6 +112,10 @@ void add_findings(const CaseResult& one, std::vector<ReportedFinding>& findings)
 std::vector<ReportedFinding> findings_of(const SuiteResult& result) {
   std::vector<ReportedFinding> findings;
   for (const CaseResult& one : result.cases) add_findings(one, findings);
+  for (const CapabilityUse& use : unexercised(result))
+    findings.push_back({.rule = "unexercised",
+                        .says = fmt::format("{} declares {}, which no scenario exercised", use.store, use.name),
+                        .place = {}});
   for (const std::string& line : result.stale_baselines)
     findings.push_back({.rule = "stale-baseline", .says = line, .place = {}});
   return findings;

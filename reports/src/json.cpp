@@ -55,6 +55,24 @@ Shard shard_of(const JsonReader& json) {
   return shard;
 }
 
+Json capabilities_json(const std::optional<std::vector<CapabilityUse>>& capabilities) {
+  if (!capabilities) return nullptr;
+  Json list = Json::array();
+  for (const CapabilityUse& use : *capabilities)
+    list.push_back({{"store", use.store}, {"name", use.name}, {"cases", use.cases}});
+  return list;
+}
+
+std::optional<std::vector<CapabilityUse>> capabilities_of(const std::optional<JsonReader>& json) {
+  if (!json) return std::nullopt;
+  std::vector<CapabilityUse> capabilities;
+  for (const JsonReader& one : json->list()) {
+    one.only({"store", "name", "cases"});
+    capabilities.push_back({one.at("store").text(), one.at("name").text(), one.at("cases").count()});
+  }
+  return capabilities;
+}
+
 }  // namespace
 
 void write_json(const SuiteResult& result, std::ostream& out) {
@@ -68,6 +86,7 @@ void write_json(const SuiteResult& result, std::ostream& out) {
                        {"selection", selection_json(result.selection)},
                        {"shard", {{"index", result.shard.index}, {"count", result.shard.count}}},
                        {"stale_baselines", result.stale_baselines},
+                       {"capabilities", capabilities_json(result.capabilities)},
                        {"cases", std::move(cases)}};
   out << report.dump(2, ' ', false, Json::error_handler_t::replace) << "\n";
 }
@@ -78,8 +97,8 @@ SuiteResult read_json(std::istream& in, const std::string& name) {
   const auto kind = json.find("kvwitness");
   if (!kind || !kind->is_text() || kind->text() != "report") json.fail("is no report of kvwitness");
   if (json.at("version").count() != 1) json.at("version").fail("is not 1, which is what this program reads");
-  json.only(
-      {"kvwitness", "version", "producer", "exit_code", "seconds", "selection", "shard", "stale_baselines", "cases"});
+  json.only({"kvwitness", "version", "producer", "exit_code", "seconds", "selection", "shard", "stale_baselines",
+             "capabilities", "cases"});
   if (json.at("producer").text() != trace::this_producer())
     json.fail("is a report of " + json.at("producer").text() + "; this is " + std::string(trace::this_producer()));
   SuiteResult result;
@@ -88,6 +107,7 @@ SuiteResult read_json(std::istream& in, const std::string& name) {
   result.selection = selection_of(json.find("selection"));
   result.shard = shard_of(json.at("shard"));
   result.stale_baselines = json.at("stale_baselines").texts();
+  result.capabilities = capabilities_of(json.find("capabilities"));
   for (const JsonReader& one : json.at("cases").list()) result.cases.push_back(case_of_json(one));
   return result;
 }

@@ -3,6 +3,8 @@
 #include "kvwitness/reports/selection.hpp"
 #include "kvwitness/reports/text.hpp"
 
+#include "findings.hpp"
+
 #include <fmt/format.h>
 
 #include <map>
@@ -142,6 +144,19 @@ std::string file_of(const CaseResult& one) {
   return one.claims.steps.empty() ? "" : one.claims.steps.front().file;
 }
 
+/// What is about no case, as cases of a suite of its own: a reader of this format knows nothing else that can fail.
+void write_others(const std::vector<ReportedFinding>& others, const Counts& counts, std::ostream& out) {
+  if (others.empty()) return;
+  out << fmt::format("  <testsuite name=\"kvwitness\" {}>\n", counts_attributes(counts));
+  for (const ReportedFinding& finding : others) {
+    out << fmt::format(
+        "    <testcase classname=\"kvwitness\" name=\"{0}: {1}\" time=\"0.000\">\n"
+        "      <failure message=\"{1}\" type=\"{0}\"/>\n    </testcase>\n",
+        xml_escaped(finding.rule), xml_escaped(finding.says));
+  }
+  out << "  </testsuite>\n";
+}
+
 void write_case(const CaseResult& one, std::ostream& out) {
   out << fmt::format(R"(    <testcase classname="{}" name="{} on {}" time="{:.3f}")", xml_escaped(one.scenario),
                      xml_escaped(case_name(one.scenario, one.variant)), xml_escaped(one.store), one.seconds);
@@ -201,6 +216,11 @@ void write_junit(const SuiteResult& result, std::ostream& out) {
     cases.push_back(&one);
     count(total, one);
   }
+  std::vector<ReportedFinding> others = findings_of(result);
+  std::erase_if(others, [](const ReportedFinding& finding) { return finding.of != nullptr; });
+  const Counts of_others{.tests = others.size(), .failures = others.size()};
+  total.tests += of_others.tests;
+  total.failures += of_others.failures;
   out << "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n";
   out << "<testsuites name=\"kvwitness\" " << counts_attributes(total) << ">\n";
   for (const std::string& scenario : order) {
@@ -210,6 +230,7 @@ void write_junit(const SuiteResult& result, std::ostream& out) {
     for (const CaseResult* one : scenarios[scenario]) write_case(*one, out);
     out << "  </testsuite>\n";
   }
+  write_others(others, of_others, out);
   out << "</testsuites>\n";
 }
 

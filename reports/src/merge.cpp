@@ -49,6 +49,19 @@ void require_whole(const ShardReport& report) {
   if (number <= report.result.selection->cases) fail(report, fmt::format("ends before case {}", number));
 }
 
+/// Adds what the cases of another shard exercised.
+void add_capabilities(SuiteResult& whole, const ShardReport& report) {
+  const auto& more = report.result.capabilities;
+  const auto is_same = [](const CapabilityUse& left, const CapabilityUse& right) {
+    return left.store == right.store && left.name == right.name;
+  };
+  const bool fits = more.has_value() == whole.capabilities.has_value() &&
+                    (!more || std::ranges::equal(*more, *whole.capabilities, is_same));
+  if (!fits) fail(report, "declares other capabilities than the first");
+  if (!more) return;
+  for (std::size_t i = 0; i < more->size(); ++i) (*whole.capabilities)[i].cases += (*more)[i].cases;
+}
+
 }  // namespace
 
 SuiteResult merge_shards(std::vector<ShardReport> shards) {
@@ -58,7 +71,11 @@ SuiteResult merge_shards(std::vector<ShardReport> shards) {
   for (const ShardReport& report : shards) require_whole(report);
   SuiteResult whole;
   whole.selection = shards.front().result.selection;
+  whole.capabilities = shards.front().result.capabilities;
+  if (whole.capabilities)
+    for (CapabilityUse& use : *whole.capabilities) use.cases = 0;
   for (ShardReport& report : shards) {
+    add_capabilities(whole, report);
     whole.seconds += report.result.seconds;
     // Every shard tells all of them; a day may have ended between two shards.
     for (std::string& line : report.result.stale_baselines) {

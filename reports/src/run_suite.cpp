@@ -2,6 +2,7 @@
 #include "kvwitness/reports/selection.hpp"
 #include "kvwitness/reports/suite.hpp"
 #include "kvwitness/trace/digest.hpp"
+#include "kvwitness/trace/event_table.hpp"
 #include "kvwitness/trace/trace_header.hpp"
 
 #include "budget_check.hpp"
@@ -20,6 +21,11 @@ namespace kvwitness::reports {
 namespace {
 
 namespace fs = std::filesystem;
+
+bool asks_for_whole_library(const std::vector<fs::path>& paths, const SuiteOptions& options) {
+  return paths == std::vector{default_library()} && options.filter.empty() && options.tags.empty() &&
+         options.params.empty() && !options.only && !options.fail_fast;
+}
 
 constexpr const char* kNotRun = "not run: a case before it failed (--fail-fast)";
 
@@ -184,6 +190,12 @@ class Results {
   Results(const Work& work, const std::vector<fs::path>& paths, const SuiteOptions& options)
       : work_(&work), options_(&options), budgets_(options) {
     for (const SelectedScript& selected : work.scripts()) goldens_.emplace_back(selected, paths, options);
+    if (!options.require_exercised || !asks_for_whole_library(paths, options)) return;
+    result_.capabilities.emplace();
+    for (const scenarios::StoreKind* kind : selected_kinds(work.registry(), options))
+      for (const trace::EnumText& capability : trace::capability_texts())
+        if ((kind->capabilities & capability.value) != 0)
+          result_.capabilities->push_back({kind->name, std::string(capability.text)});
   }
 
   /// False where no other case is to be run.
@@ -194,6 +206,7 @@ class Results {
       budgets_.judge(result);
       work_->known().judge(result);
       budgets_.add(result);
+      count_capabilities(task);
     }
     result_.cases.push_back(std::move(result));
     if (options_->on_case) options_->on_case(result_.cases.back());
@@ -215,6 +228,13 @@ class Results {
   }
 
  private:
+  void count_capabilities(const Task& task) {
+    if (!result_.capabilities) return;
+    const std::vector<std::string>& required = work_->scripts()[task.script].script.requires_;
+    for (CapabilityUse& use : *result_.capabilities)
+      if (use.store == task.kind->name && std::ranges::find(required, use.name) != required.end()) ++use.cases;
+  }
+
   const Work* work_;
   const SuiteOptions* options_;
   std::vector<ScriptGoldens> goldens_;
@@ -257,8 +277,10 @@ void run_in_processes(const Work& work, const SuiteOptions& options, Results& re
       });
 }
 
-/// Others may write the same files.
+/// Others may write the same files, and goldens are of runs as the scripts have them.
 void require_one_writer(const SuiteOptions& options) {
+  if (options.update_goldens && (options.seed || !options.params.empty()))
+    throw trace::Error("goldens are written by a run with the scripts' own seed and parameters; --update=budgets writes budgets alone");
   if ((options.update_goldens || options.update_budgets) && !options.shard.is_whole())
     throw trace::Error("goldens and budgets are written by a run of all cases, not by a shard");
 }

@@ -35,10 +35,12 @@ class ScriptGoldens {
     } else if (const auto expected = golden_.find(key)) {
       result.verdict.rules.push_back(compare_with_golden(*expected, result.golden));
       result.verdict.status = std::max(result.verdict.status, result.verdict.rules.back().status);
+    } else if (should_have(key) && result.verdict.status == verify::Status::pass) {
+      missing_.push_back(key);
     }
   }
 
-  /// Tells lines that no case stands behind, or drops them where goldens are written anew.
+  /// Tells lines that no case stands behind, or drops them where goldens are written anew; and cases without a line.
   void finish(std::vector<std::string>& stale) {
     if (!in_use_) return;
     std::vector<GoldenFile::Key> gone;
@@ -50,13 +52,23 @@ class ScriptGoldens {
       else
         stale.push_back(file_.string() + ": no case is called '" + key.first + "'");
     }
+    for (const GoldenFile::Key& key : missing_)
+      stale.push_back(file_.string() + ": has no line for '" + key.first + "' on " + key.second);
     if (update_) golden_.save(file_);
   }
 
  private:
+  /// A store that has no line at all was not among those that the goldens were written for; a file without lines holds
+  /// nobody to anything.
+  [[nodiscard]] bool should_have(const GoldenFile::Key& key) const {
+    const auto is_of_store = [&](const auto& line) { return line.first.second == key.second; };
+    return golden_.lines().empty() || std::ranges::any_of(golden_.lines(), is_of_store);
+  }
+
   std::filesystem::path file_;
   GoldenFile golden_;
   std::set<std::string> variants_;
+  std::vector<GoldenFile::Key> missing_;  ///< cases that passed and are held to nothing
   bool update_ = false;
   bool in_use_ = false;
 };

@@ -3,6 +3,7 @@
 #include "kvwitness/reports/selection.hpp"
 #include "kvwitness/verify/checker.hpp"
 
+#include "findings.hpp"
 #include "style.hpp"
 
 #include <fmt/format.h>
@@ -263,6 +264,9 @@ void write_text(const SuiteResult& result, std::ostream& out, const TextOptions&
   const bool is_alone = result.cases.size() == 1 && counted_status(result.cases.front()) == Status::pass;
   if (is_alone) write_notes(result.cases.front(), out);
   write_known(result, out);
+  for (const ReportedFinding& finding : findings_of(result))
+    if (finding.of == nullptr)
+      out << "\n" << style.paint(Color::red, finding.rule) << " " << printable(finding.says) << "\n";
   write_summary(result, style, options, out);
   if (options.timings) write_slowest(result, out);
 }

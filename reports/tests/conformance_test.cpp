@@ -286,11 +286,19 @@ BOOST_AUTO_TEST_CASE(a_vacuous_case_says_what_it_did_not_meet) {
 BOOST_AUTO_TEST_CASE(a_capability_that_no_scenario_exercised_fails) {
   ConformanceResult result;
   result.suite.cases.emplace_back();
-  result.capabilities = {{"ring", 1}, {"clear", 0}};
+  result.capabilities = {{"mine", "ring", 1}, {"mine", "clear", 0}};
+  result.suite.capabilities = result.capabilities;
   BOOST_TEST(exit_code(result) == 1);
   BOOST_TEST(text_of(result).find("declared, and exercised by no scenario") != std::string::npos);
+  BOOST_TEST(text_of(result).find("does not conform") != std::string::npos);
+  result.suite.shard = {1, 2};  // the other may have exercised it
+  BOOST_TEST(exit_code(result) == 0);
+  result.suite.shard = {};
+  result.suite.capabilities.reset();
   result.is_whole = false;
   BOOST_TEST(exit_code(result) == 0);
+  BOOST_TEST(text_of(result).find("conforms") == std::string::npos);
+  BOOST_TEST(text_of(result).find("passes what was selected") != std::string::npos);
 }
 
 BOOST_AUTO_TEST_CASE(the_program_says_what_it_cannot_ask) {

@@ -79,6 +79,32 @@ BOOST_AUTO_TEST_CASE(a_line_without_a_case_is_stale) {
   BOOST_TEST(reports::GoldenFile::load(reports::GoldenFile::beside(script)).lines().size() == 1U);
 }
 
+/// A file that was emptied, or that lost a line, would hold nobody to anything and say so nowhere.
+BOOST_AUTO_TEST_CASE(a_case_without_a_line_is_told) {
+  const Scratch scratch;
+  const auto script = scratch.write("edits.jsonc", kScript);
+  BOOST_TEST(reports::exit_code(run(script, true)) == 0);
+  const auto file = reports::GoldenFile::beside(script);
+  const std::string lines = reports::testing::read_text(file);
+  scratch.write(file.filename().string(), lines.substr(0, lines.find('\n') + 1));
+  const reports::SuiteResult shortened = run(script, false);
+  BOOST_TEST(shortened.stale_baselines.size() == 1U);
+  BOOST_TEST(reports::exit_code(shortened) == 8);
+  scratch.write(file.filename().string(), "");
+  BOOST_TEST(run(script, false).stale_baselines.size() == 2U);
+  // Written for the ring; nobody asked for another store's.
+  scratch.write(file.filename().string(), lines);
+  reports::SuiteOptions options;
+  options.stores = {"sink-ring"};
+  BOOST_TEST(reports::exit_code(reports::run_suite({script}, scenarios::product_stores(), options)) == 0);
+}
+
+BOOST_AUTO_TEST_CASE(goldens_are_of_the_scripts_own_seed_and_parameters) {
+  const Scratch scratch;
+  const auto script = scratch.write("edits.jsonc", kScript);
+  BOOST_CHECK_THROW((void)run(script, true, 7), trace::Error);
+}
+
 BOOST_AUTO_TEST_CASE(a_malformed_line_is_an_error_with_its_line) {
   const Scratch scratch;
   const std::string good = R"({"variant":"","store":"ring","events":3,"digest":"0x00000000000000ff"})";

@@ -188,4 +188,26 @@ BOOST_AUTO_TEST_CASE(a_damaged_report_is_refused_with_its_place) {
   BOOST_TEST(says(error("\"count\": 1", "\"count\": 0"), "is no shard"));
 }
 
+/// A shard cannot know what the others exercised: all of them together can, in every report.
+BOOST_AUTO_TEST_CASE(what_no_shard_exercised_fails_where_they_are_merged) {
+  const Scratch scratch;
+  write_small_suite(scratch);
+  std::vector<ShardReport> shards;
+  for (const std::uint32_t index : {1U, 2U}) {
+    SuiteResult part = run(scratch, {index, 2}, {}, {"ring"});
+    part.capabilities = {{"ring", "sliding", index - 1}, {"ring", "clear", 0}};
+    BOOST_TEST(reports::exit_code(part) == 0);
+    shards.push_back(reported(part, std::to_string(index)));
+  }
+  const SuiteResult whole = reports::merge_shards(shards);
+  BOOST_TEST(reports::exit_code(whole) == 1);
+  BOOST_TEST((reports::unexercised(whole) == std::vector<reports::CapabilityUse>{{"ring", "clear", 0}}));
+  BOOST_TEST(says(text_of(whole), "ring declares clear, which no scenario exercised"), text_of(whole));
+  std::ostringstream junit;
+  reports::write_junit(whole, junit);
+  BOOST_TEST(says(junit.str(), "<failure message=\"ring declares clear, which no scenario exercised\""), junit.str());
+  shards[1].result.capabilities.reset();
+  BOOST_TEST(says(error_of(shards), "declares other capabilities"), error_of(shards));
+}
+
 BOOST_AUTO_TEST_SUITE_END()

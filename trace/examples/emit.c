@@ -105,7 +105,7 @@ static void decode(kvw_emitter* e, ring_layer caches[LAYERS], uint32_t token, co
 int main(int argc, char** argv) {
   static ring_layer caches[LAYERS];
   static kvw_record ring[1024];
-  kvw_layer layers[LAYERS];
+  kvw_trace_layer layers[LAYERS];
   fault_set faults = {0, 0};
   kvw_emitter e;
   uint32_t token;
@@ -133,7 +133,7 @@ int main(int argc, char** argv) {
     layers[layer].score_scale = 0.5f;
   }
   kvw_begin(&e, stdout, ring, sizeof ring / sizeof ring[0], "emit.c 1.0", "ring in C");
-  kvw_store(&e, 0, "ring", "ring", KVW_CAN_RING | KVW_CAN_SLIDING | KVW_CAN_ZERO_COPY, 1, layers, LAYERS);
+  kvw_store(&e, 0, "ring", "ring", KVW_HAS_RING | KVW_HAS_SLIDING | KVW_HAS_ZERO_COPY, 1, layers, LAYERS);
   for (token = 0; token < TOKENS; ++token) {
     decode(&e, caches, token, &faults);
     kvw_drain(&e); /* between tokens, where nobody waits */

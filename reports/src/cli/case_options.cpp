@@ -180,7 +180,7 @@ int run_cases(const CaseOptions& options, const scenarios::StoreRegistry& regist
               const WriteResult& fallback, const Conclude& conclude) {
   if (!options.list.empty()) return list_cases(options, registry, run);
   reports::SuiteOptions& suite = run.suite;
-  Reports reports(options.reports, inputs_of(options));
+  Reports reports(options.reports, inputs_of(options), run.outputs);
   std::optional<reports::TemporaryDirectory> temporary;
   if (reports.needs_traces() && options.trace_dir.empty()) {
     suite.trace_dir = temporary.emplace().path();
@@ -212,6 +212,9 @@ void tell_troubles(const reports::SuiteResult& result) {
     std::cerr << "kvwitness: internal error: " << reports::case_name(one.scenario, one.variant) << " on " << one.store
               << ": " << one.died_because << '\n';
   }
+  for (const reports::CapabilityUse& use : reports::unexercised(result))
+    std::cerr << "kvwitness: unexercised: " << use.store << " declares " << use.name
+              << ", which no scenario exercised\n";
   for (const std::string& line : result.stale_baselines) std::cerr << "kvwitness: stale: " << line << '\n';
 }
 

@@ -42,6 +42,7 @@ void add_case_options(CLI::App& command, CaseOptions& options);
 struct CaseRun {
   std::vector<std::filesystem::path> paths;
   reports::SuiteOptions suite;
+  std::vector<std::string> outputs{};  ///< files that the command writes besides its reports; "-" is standard output
 };
 
 /// The options as the suite takes them, progress included. With --replay, what the report tells where the options do

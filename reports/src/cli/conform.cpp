@@ -70,8 +70,12 @@ int conform(const ConformCommand& command) {
   run.suite.stores = {command.foreign.are_given() ? add_foreign_kind(command.foreign, "conform", registry)
                                                   : command.store};
   run.suite.skip_unbuildable = true;
+  run.suite.require_exercised = true;
   std::optional<Output> json;
-  if (!command.profile.empty()) json.emplace(command.profile);
+  if (!command.profile.empty()) {
+    run.outputs = {command.profile};
+    json.emplace(command.profile);
+  }
   LazyProfile profile(run, registry, command.shrink_seconds);
   const auto write = [&](const reports::SuiteResult& result, std::ostream& out, bool color) {
     reports::write_conformance_text(profile.of(result), out, color);
@@ -97,7 +101,7 @@ void add_conform(CLI::App& app, int& exit_code) {
   command
       .add_option("--shrink-time", options->shrink_seconds, "How long to make the first failure small; 0: not at all")
       ->type_name("SECONDS")
-      ->check(CLI::NonNegativeNumber)
+      ->check(seconds_between(0, kDaySeconds))
       ->capture_default_str();
   command.add_option("--profile", options->profile, "What is printed, as JSON; --report is about the cases")
       ->type_name("FILE")

@@ -44,7 +44,7 @@ void add_foreign_options(CLI::App& command, ForeignOptions& options) {
       ->excludes(plugin);
   command.add_option("--timeout", options.timeout_seconds, "How long a foreign store may take for an answer")
       ->type_name("SECONDS")
-      ->check(CLI::PositiveNumber)
+      ->check(seconds_between(0.001, kDaySeconds))
       ->capture_default_str();
 }
 

@@ -7,6 +7,8 @@
 #include "kvwitness/reports/text.hpp"
 #include "kvwitness/trace/error.hpp"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <array>
 #include <filesystem>
@@ -48,8 +50,20 @@ CLI::Validator not_empty() {
   return CLI::Validator([](std::string& text) { return text.empty() ? "must not be empty" : ""; }, "");
 }
 
+CLI::Validator seconds_between(double least, double most) {
+  return CLI::Validator(
+      [least, most](std::string& text) {
+        double seconds = 0;
+        const bool is_number = CLI::detail::lexical_cast(text, seconds);
+        if (is_number && seconds >= least && seconds <= most) return std::string();
+        return fmt::format("'{}' is no number of seconds from {} to {}", text, least, most);
+      },
+      "");
+}
+
 void ReportFiles::claim(const std::string& name) {
-  if (name == "-") {
+  constexpr std::array<std::string_view, 4> kStandard{"-", "/dev/stdout", "/dev/fd/1", "/proc/self/fd/1"};
+  if (std::ranges::find(kStandard, name) != kStandard.end()) {
     if (standard_taken_) throw trace::Error("only one report can go to standard output");
     standard_taken_ = true;
     return;
@@ -60,12 +74,21 @@ void ReportFiles::claim(const std::string& name) {
     if (std::filesystem::equivalent(file, input, differs) && !std::filesystem::is_directory(file))
       throw trace::Error(name + " is read by this command; a report would overwrite it");
   }
-  if (file.extension() == ".jsonc" && std::filesystem::exists(file))
-    throw trace::Error(name + " is a script; no report overwrites one");
-  if (!files_.insert(name).second) throw trace::Error("two reports go to " + name);
+  // Also where there is none yet: whoever searches its directory would take the report for a script.
+  if (file.extension() == ".jsonc") throw trace::Error(name + ": *.jsonc are scripts; no report is called so");
+  const auto is_same = [&](const std::string& other) {
+    // Devices stand for what happens to be open: two names of one terminal are no clash.
+    return other == name ||
+           (std::filesystem::is_regular_file(file) && std::filesystem::equivalent(file, other, differs));
+  };
+  if (std::ranges::any_of(files_, is_same)) throw trace::Error("two reports go to " + name);
+  files_.insert(name);
 }
 
-Reports::Reports(const std::vector<std::string>& wanted, const std::vector<std::string>& inputs) : files_(inputs) {
+Reports::Reports(const std::vector<std::string>& wanted, const std::vector<std::string>& inputs,
+                 const std::vector<std::string>& outputs)
+    : files_(inputs) {
+  for (const std::string& output : outputs) files_.claim(output);
   for (const std::string& one : wanted) {
     const auto [format, file] = name_and_value(one, "--report");
     const bool is_written = std::ranges::find(kFormats, format, &Format::name) != kFormats.end();

@@ -37,7 +37,9 @@ class Reports {
  public:
   /// `wanted`: "text=FILE", or json, junit, sarif, github, markdown, perfetto; "-" is standard output. Throws
   /// trace::Error for an unknown format, a file that cannot be written, and what ReportFiles refuses.
-  Reports(const std::vector<std::string>& wanted, const std::vector<std::string>& inputs);
+  /// `outputs`: where the command writes besides.
+  Reports(const std::vector<std::string>& wanted, const std::vector<std::string>& inputs,
+          const std::vector<std::string>& outputs = {});
 
   [[nodiscard]] bool needs_traces() const noexcept { return !timelines_.empty(); }
   /// To be called for each case while its trace exists.
@@ -65,6 +67,12 @@ void add_report_option(CLI::App& command, std::vector<std::string>& wanted);
 
 /// Refuses the empty text, which would otherwise count as not given.
 [[nodiscard]] CLI::Validator not_empty();
+
+/// More than anybody waits for an answer.
+inline constexpr double kDaySeconds = 86400;
+
+/// A number of seconds from `least` to `most`. The library's own range takes what is no number at all.
+[[nodiscard]] CLI::Validator seconds_between(double least, double most);
 
 /// "NAME=VALUE" cut at the first "="; throws trace::Error where there is none or the name is empty.
 [[nodiscard]] std::pair<std::string, std::string> name_and_value(const std::string& text, const std::string& option);

@@ -99,7 +99,7 @@ void add_search(CLI::App& app, int& exit_code) {
       ->capture_default_str();
   command.add_option("--time", options->seconds, "How long to search; making a failure small may take as long again")
       ->type_name("SECONDS")
-      ->check(CLI::PositiveNumber)
+      ->check(seconds_between(0.001, kDaySeconds))
       ->capture_default_str();
   command.add_option("--scripts", options->scripts, "At most so many scripts (default: as many as the time allows)")
       ->type_name("N")

@@ -57,7 +57,12 @@ std::string why_none_is_selected(const SelectionOptions& options) {
   std::size_t slow = 0;
   for (const reports::SelectedScript& one : reports::load_scripts(selected_paths(options), suite))
     slow += one.cases.size();
-  if (slow == 0) return "no case matches";
+  std::size_t quick = 0;
+  suite.with_slow = options.with_slow;
+  for (const reports::SelectedScript& one : reports::load_scripts(selected_paths(options), suite))
+    quick += one.cases.size();
+  slow -= quick;
+  if (slow == 0) return quick == 0 ? "no case matches" : "the shard has none of the cases that match";
   return std::to_string(slow) + (slow == 1 ? " case matches and is" : " cases match and are") +
          " tagged slow; --with-slow selects such cases too, and so does naming the script's file";
 }

@@ -11,9 +11,9 @@
  *     ( kvw_step_begin ( call )* kvw_step_end )*
  *     kvw_state for each sequence that holds something and layer; kvw_end
  *
- * where a call is kvw_call, what was done (kvw_row, kvw_overwrote, kvw_appended; kvw_opened, kvw_run; kvw_attended;
- * kvw_truncated, kvw_evicted, kvw_cleared) or kvw_refused, and kvw_call_end; after an edit or a refusal kvw_state of
- * each layer of the sequence follows.
+ * where a call is kvw_call, what was done (kvw_row, kvw_overwrote, kvw_appended; kvw_opened, kvw_run; kvw_attended or
+ * kvw_attended_sinks for each query; kvw_truncated, kvw_evicted, kvw_cleared) or kvw_refused, and kvw_call_end; after
+ * an edit or a refusal kvw_state of each layer of the sequence follows.
  *
  * Digests are optional: give 0, and rules that compare rows are inconclusive. A digest of rows is the sum of the
  * digests of single rows modulo 2^64, and each depends on the row's bytes and its position; any good hash will do, as
@@ -46,7 +46,7 @@ enum {
   KVW_RUN_BEGIN = 1, KVW_RUN_END = 2, KVW_STEP_BEGIN = 8, KVW_STEP_END = 9, KVW_REFUSED = 11, KVW_STORE_CREATED = 12,
   KVW_LAYER_DECLARED = 13, KVW_LAYER_FORMAT = 14, KVW_ALLOCATION = 18, KVW_FREE = 19, KVW_REGION_MEASURED = 21,
   KVW_APPEND = 22, KVW_ROW_DIGESTS = 23, KVW_OVERWRITE = 24, KVW_EVICT = 28, KVW_TRUNCATE = 29, KVW_CLEAR = 30,
-  KVW_WINDOW_OPENED = 49, KVW_WINDOW_RUN = 50, KVW_WINDOW_CLOSED = 51, KVW_ATTENTION_STEP = 54,
+  KVW_WINDOW_OPENED = 49, KVW_WINDOW_RUN = 50, KVW_WINDOW_CLOSED = 51, KVW_ATTENTION_STEP = 54, KVW_ATTENTION_RUN = 55,
   KVW_STATE_DIGEST = 59, KVW_CALLED = 60
 };
 
@@ -58,14 +58,14 @@ enum kvw_operation {
 
 /* Why a call was refused. */
 enum kvw_refusal {
-  KVW_OK = 0, KVW_FULL = 1, KVW_EVICTED = 2, KVW_FUTURE = 3, KVW_STALE = 4, KVW_UNKNOWN_SEQUENCE = 5,
-  KVW_OUT_OF_ORDER = 6, KVW_UNSUPPORTED = 7, KVW_NO_MEMORY = 8
+  KVW_NOT_REFUSED = 0, KVW_REFUSED_FULL = 1, KVW_REFUSED_EVICTED = 2, KVW_REFUSED_FUTURE = 3, KVW_REFUSED_STALE = 4, KVW_REFUSED_UNKNOWN_SEQUENCE = 5,
+  KVW_REFUSED_OUT_OF_ORDER = 6, KVW_REFUSED_UNSUPPORTED = 7, KVW_REFUSED_NO_MEMORY = 8
 };
 
 /* What a store can do, added up. */
-enum kvw_capability {
-  KVW_CAN_RING = 1, KVW_CAN_SLIDING = 2, KVW_CAN_TRUNCATE = 4, KVW_CAN_FRONT_EVICT = 8, KVW_CAN_CLEAR = 32,
-  KVW_CAN_ZERO_COPY = 64
+enum kvw_trait {
+  KVW_HAS_RING = 1, KVW_HAS_SLIDING = 2, KVW_HAS_TRUNCATE = 4, KVW_HAS_FRONT_EVICT = 8, KVW_HAS_CLEAR = 32,
+  KVW_HAS_ZERO_COPY = 64, KVW_HAS_SEQUENCES = 128, KVW_HAS_SINKS = 16384
 };
 
 /* When a state was read back. */
@@ -104,10 +104,11 @@ typedef struct kvw_emitter {
   uint32_t call_sequence, call_operation, call_outcome;
   uint16_t call_layer;
   uint8_t call_store;
+  uint32_t call_queries; /* that were told */
 } kvw_emitter;
 
 /* A layer of a store. Sizes of rows are those of one position, all heads, in bytes. */
-typedef struct kvw_layer {
+typedef struct kvw_trace_layer {
   uint32_t capacity; /* slots */
   uint32_t window;   /* keys that a query sees, itself included; 0: all that came before */
   uint32_t sliding;  /* 1: the oldest rows are overwritten when it is full */
@@ -119,7 +120,7 @@ typedef struct kvw_layer {
   uint64_t k_row_bytes;
   uint64_t v_row_bytes;
   float score_scale; /* a score is (q . k) times this */
-} kvw_layer;
+} kvw_trace_layer;
 
 /* ---- putting events into the ring -------------------------------------------------------------------------------- */
 
@@ -157,7 +158,7 @@ static inline void kvw_begin(kvw_emitter* e, FILE* out, kvw_record* ring, size_t
 /* Declares a store of `layers` layers for `sequences` sequences; stores count from 0 in the order of their calls. Its
  * K and V planes count as one storage each and layer, taken now. */
 static inline void kvw_store(kvw_emitter* e, uint8_t store, const char* name, const char* kind, uint64_t capabilities,
-                             uint32_t sequences, const kvw_layer* layers, uint16_t layer_count) {
+                             uint32_t sequences, const kvw_trace_layer* layers, uint16_t layer_count) {
   uint16_t i;
   uint64_t* p = kvw_put(e, KVW_STORE_CREATED, store, KVW_NO_SEQUENCE, KVW_NO_LAYER);
   p[0] = kvw_text(name);
@@ -165,7 +166,7 @@ static inline void kvw_store(kvw_emitter* e, uint8_t store, const char* name, co
   p[2] = capabilities;
   p[3] = kvw_pair(layer_count, sequences);
   for (i = 0; i < layer_count; ++i) {
-    const kvw_layer* l = &layers[i];
+    const kvw_trace_layer* l = &layers[i];
     p = kvw_put(e, KVW_LAYER_DECLARED, store, KVW_NO_SEQUENCE, i);
     p[0] = kvw_pair(l->capacity, l->window);
     p[1] = kvw_pair(l->window != 0 ? 1 : 0, l->sinks);
@@ -228,7 +229,8 @@ static inline void kvw_call(kvw_emitter* e, enum kvw_operation operation, uint8_
   e->call_store = store;
   e->call_sequence = sequence;
   e->call_layer = layer;
-  e->call_outcome = KVW_OK;
+  e->call_outcome = KVW_NOT_REFUSED;
+  e->call_queries = 0;
 }
 
 /* Ends it, with what the refusal said, if there was one. */
@@ -303,13 +305,37 @@ static inline void kvw_closed(kvw_emitter* e, uint8_t store, uint32_t sequence, 
   p[0] = kvw_pair(view, 0);
 }
 
-/* In attention: the query at `query` saw the keys [first_key, last_key]. */
-static inline void kvw_attended(kvw_emitter* e, uint32_t view, uint32_t query, uint32_t first_key, uint32_t last_key) {
+static inline void kvw_put_attention(kvw_emitter* e, uint32_t view, uint32_t query, uint32_t first_key,
+                                     uint32_t last_key, uint32_t visited) {
   uint64_t* p = kvw_put(e, KVW_ATTENTION_STEP, e->call_store, e->call_sequence, e->call_layer);
   p[1] = kvw_pair(view, query);
   p[2] = kvw_pair(first_key, last_key);
-  p[3] = kvw_pair(last_key - first_key + 1, last_key - first_key + 1);
-  p[4] = kvw_pair(0, 0); /* a kernel of the engine's own */
+  p[3] = kvw_pair(visited, visited);
+  p[4] = kvw_pair(0, e->call_queries++); /* a kernel of the engine's own */
+}
+
+static inline void kvw_put_attended_run(kvw_emitter* e, uint32_t view, uint32_t query, uint32_t first, uint32_t count) {
+  uint64_t* p = kvw_put(e, KVW_ATTENTION_RUN, e->call_store, e->call_sequence, e->call_layer);
+  p[0] = kvw_pair(view, query);
+  p[1] = kvw_pair(first, count);
+}
+
+/* In attention, once for each query of the call, ascending: the query at `query` saw the keys [first_key, last_key]. */
+static inline void kvw_attended(kvw_emitter* e, uint32_t view, uint32_t query, uint32_t first_key, uint32_t last_key) {
+  kvw_put_attention(e, view, query, first_key, last_key, last_key - first_key + 1);
+}
+
+/* The same of a layer with sinks: the query saw the positions below `sinks` and the keys [first_key, last_key]. */
+static inline void kvw_attended_sinks(kvw_emitter* e, uint32_t view, uint32_t query, uint32_t sinks, uint32_t first_key,
+                                      uint32_t last_key) {
+  const int has_gap = sinks > 0 && first_key > sinks;
+  if (!has_gap) {
+    kvw_attended(e, view, query, sinks > 0 ? 0 : first_key, last_key);
+    return;
+  }
+  kvw_put_attention(e, view, query, 0, last_key, sinks + last_key - first_key + 1);
+  kvw_put_attended_run(e, view, query, 0, sinks);
+  kvw_put_attended_run(e, view, query, first_key, last_key - first_key + 1);
 }
 
 /* In an edit; `freed` positions were lost. */
@@ -342,7 +368,7 @@ static inline void kvw_state(kvw_emitter* e, enum kvw_reason reason, uint8_t sto
 
 /* A store's storages are given back; `layers` and `sequences` as declared, `first_storage` the number of its first one:
  * 1 for the first store, and two more for each layer before. */
-static inline void kvw_store_end(kvw_emitter* e, uint8_t store, uint32_t sequences, const kvw_layer* layers,
+static inline void kvw_store_end(kvw_emitter* e, uint8_t store, uint32_t sequences, const kvw_trace_layer* layers,
                                  uint16_t layer_count, uint64_t first_storage) {
   uint16_t i;
   for (i = 0; i < layer_count; ++i) {
@@ -412,7 +438,9 @@ static inline const char* kvw_texts(char list) {
     case 'D': return "done refused aborted";
     case 'T': return "none f32 f16 bf16";
     case 'L': return "q k v both out k-raw none k-scales v-scales";
-    case 'x': return "ring sliding truncate front-evict middle-evict clear zero-copy";
+    case 'x':
+      return "ring sliding truncate front-evict middle-evict clear zero-copy sequences held-views fork save prefixes "
+             "paged quantised sinks";
     default: return 0;
   }
 }
@@ -445,6 +473,7 @@ static inline const kvw_type* kvw_type_of(uint8_t id) {
       {KVW_WINDOW_CLOSED, "WindowClosed", "view:n4"},
       {KVW_ATTENTION_STEP, "AttentionStep",
        "out_digest:d8 view:n4 query:p4 first_key:p4 last_key:p4 visited:n4 rows_read:n4 kernel:K4 ordinal:n4"},
+      {KVW_ATTENTION_RUN, "AttentionRun", "view:n4 query:p4 first:p4 count:n4"},
       {KVW_STATE_DIGEST, "StateDigest", "k_digest:d8 v_digest:d8 from:p4 to:p4 reason:W4 step:n4"},
       {KVW_CALLED, "Called", "stream:s8 operation:O4 from:p4 to:p4 view:n4 count:n4 ordinal:n4 file:d8"}};
   size_t i;

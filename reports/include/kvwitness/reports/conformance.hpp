@@ -20,12 +20,6 @@ struct ConformanceOptions {
   double shrink_seconds = 20;  ///< to make the first failure small
 };
 
-/// A capability that the store declares.
-struct CapabilityUse {
-  std::string name;
-  std::uint64_t cases = 0;  ///< that require it and ran
-};
-
 /// One rule over all cases.
 struct RuleProfile {
   std::string rule;
@@ -67,13 +61,11 @@ struct ConformanceResult {
   std::string store;
   SuiteResult suite;
   std::vector<CapabilityUse> capabilities;
-  bool is_whole = true;  ///< no filter or tag left scenarios out, so that a capability that none exercised fails
+  bool is_whole = true;            ///< no filter, tag or shard left scenarios out: what passes, conforms
   std::vector<RuleProfile> rules;  ///< in order of id
   bool is_measured = true;         ///< false: what its calls allocate was not asked
   TokenCosts costs;
   std::optional<FirstFailure> failure;
-
-  [[nodiscard]] bool has_unexercised() const noexcept;
 };
 
 /// Runs every selected case of the scripts that `paths` name on the store, as run_suite does, but skips, with its
@@ -89,7 +81,7 @@ struct ConformanceResult {
                                                const scenarios::StoreRegistry& registry,
                                                const ConformanceOptions& options);
 
-/// As the suite's; 1 also where a declared capability was exercised by no scenario.
+/// As the suite's.
 [[nodiscard]] int exit_code(const ConformanceResult& result) noexcept;
 
 /// What it can do, rules with levels, costs, the first failure, and a last line with the verdict.

@@ -78,14 +78,29 @@ struct Selection {
   friend bool operator==(const Selection&, const Selection&) noexcept = default;
 };
 
+/// A capability that a store declares.
+struct CapabilityUse {
+  std::string store;
+  std::string name;
+  std::uint64_t cases = 0;  ///< that require it and were judged
+
+  friend bool operator==(const CapabilityUse&, const CapabilityUse&) noexcept = default;
+};
+
 struct SuiteResult {
   std::optional<Selection> selection;  ///< absent: traces were checked, nothing was selected
   Shard shard;
   std::vector<CaseResult> cases;
   /// Lines of goldens, budgets and known failures that no case stands behind, and expired ones, with their file.
   std::vector<std::string> stale_baselines;
+  /// What the stores declare, where `SuiteOptions::require_exercised` asked for it and nothing of the library was left
+  /// out; of a shard, its own cases. One that no case of all shards exercised fails.
+  std::optional<std::vector<CapabilityUse>> capabilities{};
   double seconds = 0;
 };
+
+/// Capabilities that are declared and that no case exercised; empty for a shard, which cannot tell.
+[[nodiscard]] std::vector<CapabilityUse> unexercised(const SuiteResult& result);
 
 struct SuiteOptions {
   std::vector<std::string> stores{};  ///< kinds to stand for "@sut"; empty: every kind of the registry
@@ -98,11 +113,12 @@ struct SuiteOptions {
   std::filesystem::path trace_dir{};            ///< where every case's trace is saved; empty: nowhere
   std::string trace_format = "jsonl";           ///< or "blocks"
   trace::ClockKind clock = trace::ClockKind::none;
-  std::uint32_t repeat = 1;       ///< times that each case is run; their digests are compared
-  Shard shard{};                  ///< the part of the selection that is run
-  std::uint32_t jobs = 1;         ///< processes that run cases; more than 1: they are forked, see `run_suite`
-  bool fail_fast = false;         ///< nothing is run after the first case that `is_bad`
-  bool skip_unbuildable = false;  ///< a store that its kind refuses to build skips the case; else it ends the run
+  std::uint32_t repeat = 1;        ///< times that each case is run; their digests are compared
+  Shard shard{};                   ///< the part of the selection that is run
+  std::uint32_t jobs = 1;          ///< processes that run cases; more than 1: they are forked, see `run_suite`
+  bool fail_fast = false;          ///< nothing is run after the first case that `is_bad`
+  bool require_exercised = false;  ///< what a store declares has to be exercised, if the whole library is run
+  bool skip_unbuildable = false;   ///< a store that its kind refuses to build skips the case; else it ends the run
   /// Cases ("id[variant]", store) that are run, all others are left out; absent: all that are selected.
   std::optional<std::set<std::pair<std::string, std::string>>> only{};
   bool update_goldens = false;       ///< write goldens for scripts that have some or were named, instead of comparing
