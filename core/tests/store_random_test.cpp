@@ -212,7 +212,7 @@ BOOST_AUTO_TEST_CASE(ten_thousand_operations_on_a_sink_ring) {
 
 BOOST_AUTO_TEST_CASE(ten_thousand_operations_on_a_layered_store) {
   StoreConfig config = mixed(true);
-  for (const LayerIndex donor : {1, 0, 2}) {
+  for (const LayerIndex donor : {LayerIndex{1}, LayerIndex{0}, LayerIndex{2}}) {
     config.layers.push_back(config.layers[donor]);
     config.layers.back().donor = donor;
   }

@@ -97,7 +97,7 @@ std::string medium_of(const Members& event) {
 
 std::vector<VllmBlock> hashed_blocks(const JsonReader& hashes) {
   std::vector<VllmBlock> blocks;
-  for (const JsonReader& hash : hashes.list()) blocks.push_back({.hash = hash_text(hash)});
+  for (const JsonReader& hash : hashes.list()) blocks.emplace_back().hash = hash_text(hash);
   return blocks;
 }
 

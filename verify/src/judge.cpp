@@ -197,8 +197,8 @@ void Judge::State::check_stream(const Event& event) {
 /// Whatever comes in front of RunEnd.
 void Judge::State::digest_run(std::span<const Event> batch) noexcept {
   if (has_ended) return;
-  const auto end = std::ranges::find(batch, EventType::RunEnd, &Event::type);
-  digest.add({batch.begin(), end});
+  const auto run_end = std::ranges::find(batch, EventType::RunEnd, &Event::type);
+  digest.add({batch.begin(), run_end});
 }
 
 void Judge::State::count_step() noexcept {
