@@ -96,6 +96,9 @@ std::optional<ScriptTree> merged(const ScriptTree& first, const ScriptTree& seco
   const bool feeds =
       first.contains("op") && (first["op"] == "append" || first["op"] == "prefill" || first["op"] == "decode");
   if (!feeds || first.contains("expect") || without_counts(first) != without_counts(second)) return std::nullopt;
+  // "prompt" counts what an admission named.
+  const auto counts_rows = [](const ScriptTree& step) { return !step.contains("count") || step["count"].is_number(); };
+  if (!counts_rows(first) || !counts_rows(second)) return std::nullopt;
   ScriptTree both = without_counts(first);
   both["count"] = first.value("count", std::uint64_t{1}) + second.value("count", std::uint64_t{1});
   return both;

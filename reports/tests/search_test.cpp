@@ -349,6 +349,18 @@ std::size_t first_with(const ScriptTree& script, std::uint64_t count) {
 
 }  // namespace
 
+// As many rows as the prompt has are no number, and cannot be added to one.
+BOOST_AUTO_TEST_CASE(what_is_left_of_a_prompt_is_not_merged) {
+  ScriptTree script = twenty_steps();
+  script["steps"] = ScriptTree::parse(R"([{"op": "append", "count": "prompt"}, {"op": "append", "count": 3}])");
+  const auto has_both = [](const ScriptTree& tree) {
+    return tree["steps"].size() == 2 && tree["steps"][0].contains("count") && tree["steps"][0]["count"].is_string();
+  };
+  const ScriptTree best = shrunk(script, has_both);
+  BOOST_TEST_REQUIRE(has_both(best));
+  BOOST_TEST(best["steps"][0]["count"] == "prompt");
+}
+
 // Two steps are needed, of at least 5 and 27 rows in this order: that is what must be left, and nothing else.
 BOOST_AUTO_TEST_CASE(what_is_left_cannot_be_made_smaller) {
   const auto fails = [](const ScriptTree& script) {
