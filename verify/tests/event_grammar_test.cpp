@@ -262,4 +262,92 @@ BOOST_AUTO_TEST_CASE(it_is_judged_only_where_something_happened) {
   BOOST_CHECK(trace.status_of(kRule) == Status::vacuous);
 }
 
+BOOST_AUTO_TEST_CASE(a_state_names_a_range_and_its_own_step) {
+  CHECK_BROKEN_BY(t.edit<trace::StateDigest>(0, [](auto& state) { state.from = 7, state.to = 0; }));
+  CHECK_BROKEN_BY(t.edit<trace::StateDigest>(0, [](auto& state) { state.step = 1; }));
+  BOOST_CHECK(status_after([](Everything& t) {
+                t.edit<trace::StateDigest>(0, [](auto& state) { state.from = state.to = 7; });
+              }) == Status::pass);  // resident-set judges what is held
+}
+
+BOOST_AUTO_TEST_CASE(a_refusal_repeats_what_was_asked) {
+  CHECK_BROKEN_BY(t.edit<trace::Refused>(0, [](auto& refused) { refused.asked_to = 77; }));
+  CHECK_BROKEN_BY(t.edit<trace::Refused>(0, [](auto& refused) { refused.asked_from = 0; }));
+  CHECK_BROKEN_BY(t.edit<trace::Refused>(0, [](auto& refused) { refused.view = 5; }));
+  // What an append asks for is a number of rows: where they would have gone is not its range.
+  TraceBuilder full;
+  full.flat({.capacity = 4});
+  full.prefill(0, 0, 4);
+  trace::Called called{};
+  called.operation = trace::Operation::append;
+  called.count = 1;
+  full.refuse({0, 0, 0}, called, trace::RefusalCode::full);
+  BOOST_CHECK(full.status_of(kRule) == Status::pass);
+}
+
+BOOST_AUTO_TEST_CASE(a_step_and_token_of_a_sequence_are_told_once) {
+  const auto begun_again = [](std::uint32_t token, std::uint32_t iteration, trace::SequenceId sequence) {
+    TraceBuilder trace;
+    trace.ring({.capacity = 4, .window = 4});
+    trace.decode(0, 0, 1);
+    trace.decode(0, sequence, 1);
+    trace.edit<trace::StepBegin>(0, [](auto& step) { step.iteration = 0; });
+    trace.edit<trace::StepBegin>(1, [&](auto& step) { step.token = token, step.iteration = iteration; });
+    trace.edit<trace::StepEnd>(1, [&](auto& step) { step.token = token; });
+    return trace.status_of(kRule);
+  };
+  BOOST_CHECK(begun_again(0, 0, 0) == Status::fail);
+  BOOST_CHECK(begun_again(1, 0, 0) == Status::pass);
+  BOOST_CHECK(begun_again(0, 1, 0) == Status::pass);
+  BOOST_CHECK(begun_again(0, 0, 1) == Status::pass);
+}
+
+BOOST_AUTO_TEST_CASE(claims_of_a_call_come_in_order) {
+  const auto swapped = [](EventType one, EventType other) {
+    TraceBuilder trace;
+    trace.ring({.capacity = 4, .window = 4});
+    trace.prefill(0, 0, 4);
+    trace.append(0, 0, 0, 1);  // RowDigests Overwrite Append
+    std::swap(trace.events[trace.index_of(one, one == EventType::RowDigests ? 2 : 0)],
+              trace.events[trace.index_of(other, other == EventType::Append ? 1 : 0)]);
+    return trace.status_of(kRule);
+  };
+  BOOST_CHECK(swapped(EventType::Append, EventType::Append) == Status::pass);
+  BOOST_CHECK(swapped(EventType::RowDigests, EventType::Append) == Status::fail);
+  BOOST_CHECK(swapped(EventType::Overwrite, EventType::Append) == Status::fail);
+  BOOST_CHECK(swapped(EventType::RowDigests, EventType::Overwrite) == Status::fail);
+  const auto edited = [](bool moves_behind) {
+    TraceBuilder trace;
+    trace.compact({.capacity = 8});
+    trace.prefill(0, 0, 6);
+    trace.evict(0, 0, {1, 3});
+    if (moves_behind)
+      std::swap(trace.events[trace.index_of(EventType::Move)], trace.events[trace.index_of(EventType::Evict)]);
+    return trace.status_of(kRule);
+  };
+  BOOST_CHECK(edited(false) == Status::pass);
+  BOOST_CHECK(edited(true) == Status::fail);
+}
+
+BOOST_AUTO_TEST_CASE(what_is_no_part_of_a_call_stands_outside_of_it) {
+  const auto with_close_at = [](std::size_t behind_call) {
+    TraceBuilder trace;
+    trace.ring({.capacity = 4, .window = 4});
+    trace.prefill(0, 0, 4);
+    trace.step_begin(0, 0, trace::Operation::window);
+    const trace::ViewId view = trace.window(0, 0, 0, {0, 4});
+    trace.window(0, 0, 0, {0, 4});
+    trace.step_end();
+    trace::WindowClosed closed{};
+    closed.view = view;
+    trace.insert(trace.index_of(EventType::Called, 2) + behind_call, {0, 0, 0}, closed);
+    trace.close(view + 1);
+    return trace.status_of(kRule);
+  };
+  BOOST_CHECK(with_close_at(0) == Status::pass);
+  BOOST_CHECK(with_close_at(1) == Status::fail);
+  CHECK_BROKEN_BY(
+      std::swap(t.events[t.index_of(EventType::StepEnd, 0)], t.events[t.index_of(EventType::StepEnd, 0) - 1]));
+}
+
 BOOST_AUTO_TEST_SUITE_END()

@@ -191,6 +191,10 @@ void PagedTrace::refuse(SequenceId sequence, const trace::Called& called, Refusa
   trace::Refused refused{};
   refused.operation = called.operation;
   refused.reason = reason;
+  const bool names_range = called.operation != Operation::append;
+  refused.asked_from = names_range ? called.from : sequences_[sequence].end;
+  refused.asked_to = names_range ? called.to : sequences_[sequence].end + called.count;
+  refused.view = called.view;
   refused.held_from = sequences_[sequence].start;
   refused.held_to = sequences_[sequence].end;
   emit(subject, refused);

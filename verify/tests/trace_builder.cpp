@@ -192,7 +192,7 @@ std::vector<Range> TraceBuilder::pieces(const Subject& subject, Range range, boo
 
 void TraceBuilder::step_begin(StoreIndex store, SequenceId sequence, Operation operation, std::uint32_t token) {
   step_subject_ = {store, sequence};
-  step_ = {0, token, operation, 0, {}};
+  step_ = {0, token, operation, steps_told_++, {}};
   in_step_ = true;
   emit(step_subject_, step_);
 }

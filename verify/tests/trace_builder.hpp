@@ -240,6 +240,7 @@ class TraceBuilder {
   std::vector<std::uint64_t> arena_;  ///< bytes that are live in the forward scope
   Subject step_subject_;
   trace::StepBegin step_{};
+  std::uint32_t steps_told_ = 0;  ///< each an iteration of its own, so that a test may begin the same step again
   bool in_step_ = false;
   bool has_ended_ = false;
 };

@@ -6,10 +6,11 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+
 namespace kvwitness::verify::grammar {
 namespace {
 
-using trace::EventType;
 using trace::Operation;
 
 /// Events that say what a call did.
@@ -43,9 +44,35 @@ constexpr TypeSet claims_of(Operation operation) noexcept {
   }
 }
 
+/// What stands between calls of its store.
+constexpr TypeSet kBetweenCalls{EventType::StepBegin, EventType::StepEnd, EventType::Expected, EventType::WindowClosed,
+                                EventType::StateDigest};
+
+/// Where a claim stands in its call: none comes behind one of a higher place.
+constexpr int place_of(Operation operation, EventType type, bool has_coded) noexcept {
+  switch (type) {
+    case EventType::RowDigests: return operation == Operation::append && has_coded ? 4 : 0;
+    case EventType::Overwrite: return 1;
+    case EventType::Move: return operation == Operation::append ? 1 : 0;
+    case EventType::WindowRun: return operation == Operation::attend ? 0 : 3;
+    case EventType::Quantise: return 3;
+    case EventType::Rotate: return 0;
+    default: return 2;  // what the call was made for, and the pieces of masks
+  }
+}
+
 constexpr bool is_edit(Operation operation) noexcept {
   return operation == Operation::truncate || operation == Operation::evict || operation == Operation::clear ||
          operation == Operation::restore || operation == Operation::poison || is_block_call(operation);
+}
+
+/// A refusal repeats what was asked. The rows of an append and of a gather are named in other ways.
+Finding as_called(const trace::Refused& refused, const trace::Called& called, std::uint64_t number) {
+  const bool names_range = called.operation != Operation::append && called.operation != Operation::gather;
+  const bool is_range = !names_range || (refused.asked_from == called.from && refused.asked_to == called.to);
+  if (is_range && refused.view == called.view) return std::nullopt;
+  return Complaint{fmt::format("a refusal of [{}, {}), view {}, as called", called.from, called.to, called.view),
+                   fmt::format("of [{}, {}), view {}", refused.asked_from, refused.asked_to, refused.view), number};
 }
 
 /// How often the event that a call is made for stands in it; 0: it has none.
@@ -78,6 +105,9 @@ Finding Calls::on_any(const Event& event, const Moment& /*moment*/) {
     return Complaint{fmt::format("the state of layer {} read back", call.due.next),
                      fmt::format("{}", trace::to_text(event.type)), call.due.cause};
   }
+  if (call.is_open && kBetweenCalls.contains(event.type))
+    return Complaint{fmt::format("{} outside of calls", trace::to_text(event.type)),
+                     fmt::format("inside of {}", to_text(call.called.operation)), call.number};
   const bool is_of_block = kBlockClaims.contains(event.type);
   if (!kClaims.contains(event.type) && !is_of_block) return std::nullopt;
   const TypeSet may_stand = is_of_block ? block_claims_of(call.called.operation) : claims_of(call.called.operation);
@@ -94,9 +124,18 @@ Finding Calls::on_any(const Event& event, const Moment& /*moment*/) {
   ++call.claims;
   if (is_of_block && is_of_call(event, call.called, call.subject.sequence)) return std::nullopt;
   if (kDeeds.contains(event.type)) ++call.deeds;
-  if (is_same) return std::nullopt;
+  if (is_same) return in_order(call, event.type);
   return Complaint{fmt::format("sequence {} layer {}, as called", call.subject.sequence, call.subject.layer),
                    fmt::format("sequence {} layer {}", event.sequence, event.layer), call.number};
+}
+
+Finding Calls::in_order(Call& call, EventType type) {
+  const int place = place_of(call.called.operation, type, call.quantised.has_value());
+  const bool is_behind = place >= call.place;
+  call.place = std::max(call.place, place);
+  if (is_behind) return std::nullopt;
+  return Complaint{fmt::format("{} in front of what the {} did", trace::to_text(type), to_text(call.called.operation)),
+                   "behind it", call.number};
 }
 
 Finding Calls::on(const trace::Called& called, const Event& event, const Moment& /*moment*/) {
@@ -123,8 +162,8 @@ Finding Calls::on(const trace::Refused& refused, const Event& event, const Momen
                      fmt::format("{} refused in another place", to_text(refused.operation))};
   call.was_refused = true;
   call.refused = refused.reason;
-  if (refused.reason != RefusalCode::none) return std::nullopt;
-  return Complaint{"a refusal with a reason", "refused: ok"};
+  if (refused.reason == RefusalCode::none) return Complaint{"a refusal with a reason", "refused: ok"};
+  return as_called(refused, call.called, call.number);
 }
 
 Finding Calls::on(const trace::RowDigests& rows, const Event& event, const Moment& moment) {
@@ -296,6 +335,8 @@ Finding Calls::on(const trace::RegionMeasured& region, const Event& event, const
 
 Finding Calls::on(const trace::StateDigest& state, const Event& event, const Moment& moment) {
   if (event.store == trace::kNoStore) return Complaint{"the state of a store", "the state of none"};
+  if (state.from > state.to)
+    return Complaint{"positions from a first one to an end", fmt::format("[{}, {})", state.from, state.to)};
   Due& due = calls_[event.store].due;
   const bool is_free =
       state.reason != trace::DigestReason::after_refusal && state.reason != trace::DigestReason::after_edit;

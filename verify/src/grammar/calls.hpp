@@ -12,6 +12,8 @@
 
 namespace kvwitness::verify::grammar {
 
+using trace::EventType;
+
 class Calls {
  public:
   /// For every event, whatever its type: does it stand where its call is?
@@ -56,10 +58,13 @@ class Calls {
     std::uint64_t survivors = 0;                ///< told at both positions
     std::uint32_t survivors_at_once = 0;
     bool is_second_telling = false;  ///< what comes next is told at new positions
+    int place = 0;                   ///< of the latest claim, in the order in which such a call tells them
     std::uint32_t runs = 0;
     std::uint32_t runs_declared = 0;
     Due due;
   };
+  /// Claims of a call come in the order of the table in trace/events.md.
+  [[nodiscard]] static Finding in_order(Call& call, EventType type);
   [[nodiscard]] static Finding survivors(Call& call, const trace::RowDigests& rows, const Event& event,
                                          const Moment& moment);
   [[nodiscard]] static Finding codes(Call& call, const trace::RowDigests& rows);

@@ -11,8 +11,23 @@ namespace {
 
 constexpr std::size_t kThreadsMax = 256;
 constexpr std::size_t kDepthMax = 1024;
+constexpr std::size_t kCountedMax = 4096;  ///< beyond it steps are not remembered
 
 }  // namespace
+
+bool Spans::is_again(const trace::StepBegin& begin, const Event& event, const Moment& moment) {
+  // Where blocks alone are told, steps have the engine's numbers of its messages.
+  const StoreModel* store = moment.model.store(event.store);
+  if (store == nullptr || store->layers.empty()) return false;
+  const Counted counted{event.store, event.sequence, begin.operation, begin.iteration};
+  auto found = steps_.find(counted);
+  if (found == steps_.end() && steps_.size() == kCountedMax) return false;
+  if (found == steps_.end()) found = steps_.emplace(counted, IdSet()).first;
+  const std::uint64_t id = std::uint64_t{begin.step} << 32 | begin.token;
+  if (found->second.contains(id)) return true;
+  found->second.insert(id);
+  return false;
+}
 
 Finding Spans::on(const trace::StepBegin& begin, const Event& event, const Moment& moment) {
   const bool was_open = in_step_;
@@ -26,6 +41,9 @@ Finding Spans::on(const trace::StepBegin& begin, const Event& event, const Momen
   const std::size_t steps = moment.claims.steps.size();
   if (steps != 0 && begin.step >= steps)
     return Complaint{fmt::format("one of the {} steps of the claims", steps), fmt::format("step {}", begin.step)};
+  if (is_again(begin, event, moment))
+    return Complaint{"each step and token of a sequence once",
+                     fmt::format("step {} token {} ({}) again", begin.step, begin.token, to_text(begin.operation))};
   return std::nullopt;
 }
 
@@ -73,6 +91,14 @@ Finding Spans::on(const trace::PhaseEnd& end, const Event& /*event*/, const Mome
   if (innermost.span == end.span && innermost.kind == end.kind) return std::nullopt;
   return Complaint{fmt::format("the end of the innermost span, {}", innermost.span),
                    fmt::format("the end of span {}", end.span)};
+}
+
+Finding Spans::on(const trace::StateDigest& state, const Event& /*event*/, const Moment& /*moment*/) {
+  const bool compares =
+      state.reason == trace::DigestReason::compare_left || state.reason == trace::DigestReason::compare_right;
+  if (state.step == step_.step || (state.step == 0 && !compares)) return std::nullopt;
+  return Complaint{fmt::format("a state of step {}{}", step_.step, compares ? "" : ", or of none, 0"),
+                   fmt::format("of step {}", state.step), step_number_};
 }
 
 Finding Spans::on(const trace::Called& called, const Event& /*event*/, const Moment& /*moment*/) {

@@ -7,6 +7,7 @@
 #include "kvwitness/verify/model.hpp"
 
 #include <cstdint>
+#include <map>
 #include <vector>
 
 namespace kvwitness::verify::grammar {
@@ -17,6 +18,7 @@ class Spans {
   [[nodiscard]] Finding on(const trace::StepEnd& end, const Event& event, const Moment& moment);
   [[nodiscard]] Finding on(const trace::PhaseBegin& begin, const Event& event, const Moment& moment);
   [[nodiscard]] Finding on(const trace::PhaseEnd& end, const Event& event, const Moment& moment);
+  [[nodiscard]] Finding on(const trace::StateDigest& state, const Event& event, const Moment& moment);
   [[nodiscard]] Finding on(const trace::Called& called, const Event& event, const Moment& moment);
   [[nodiscard]] Finding on(const trace::RegionMeasured& region, const Event& event, const Moment& moment);
   /// What is still open.
@@ -31,7 +33,17 @@ class Spans {
     std::uint32_t id = 0;
     std::vector<Phase> open;
   };
+  /// Whose steps count up by themselves.
+  struct Counted {
+    StoreIndex store = trace::kNoStore;
+    SequenceId sequence = trace::kNoSequence;
+    trace::Operation operation{};
+    std::uint32_t iteration = 0;
+    friend auto operator<=>(const Counted&, const Counted&) = default;
+  };
   [[nodiscard]] Thread* thread(std::uint32_t id);
+  /// The step and token were told before, of the same work on the same sequence.
+  [[nodiscard]] bool is_again(const trace::StepBegin& begin, const Event& event, const Moment& moment);
 
   bool in_step_ = false;
   bool has_region_ = false;  ///< RegionMeasured(decode) of the step
@@ -39,6 +51,7 @@ class Spans {
   trace::Subject step_subject_;
   std::uint64_t step_number_ = 0;
   std::vector<Thread> threads_;
+  std::map<Counted, IdSet> steps_;  ///< step and token, as one number
   IdSet spans_;
 };
 
