@@ -104,4 +104,18 @@ BOOST_AUTO_TEST_CASE(rows_and_memory_of_a_reader_fail) {
   BOOST_TEST(owner.text() == "fail");
 }
 
+BOOST_AUTO_TEST_CASE(digests_that_are_left_out_of_one_side_blame_nobody) {
+  for (const std::size_t nth : {0U, 2U}) {  // the donor's, the reader's
+    Shared window;
+    window.edit<trace::WindowRun>(nth, [](trace::WindowRun& run) { run.v_digest = 0; });
+    BOOST_TEST(window.text() == "inconclusive");
+  }
+  Shared state;
+  state.end();
+  state.edit<trace::StateDigest>(1, [](trace::StateDigest& told) { told.k_digest = 0; });
+  BOOST_TEST(state.text() == "inconclusive");
+  state.edit<trace::StateDigest>(1, [](trace::StateDigest& told) { ++told.v_digest; });
+  BOOST_TEST(state.text() == "fail");
+}
+
 BOOST_AUTO_TEST_SUITE_END()

@@ -393,6 +393,26 @@ BOOST_AUTO_TEST_CASE(rows_that_changed_by_a_call_on_another_sequence_fail) {
   BOOST_TEST(!fails(from_the_first, "non-interference"));
 }
 
+BOOST_AUTO_TEST_CASE(rows_that_are_shown_without_digests_blame_nobody) {
+  TwoSequences window;
+  window.edit<trace::WindowRun>(1, [](trace::WindowRun& run) { run.v_digest = 0; });
+  BOOST_CHECK(status(window, "non-interference") == Status::inconclusive);
+  TwoSequences never;  // nothing was ever seen right, so nothing can be said of it later
+  for (const std::size_t nth : {0U, 1U})
+    never.edit<trace::WindowRun>(nth, [](trace::WindowRun& run) { run.k_digest = run.v_digest = 0; });
+  BOOST_CHECK(status(never, "non-interference") != Status::fail);
+  for (const bool has_k : {false, true}) {
+    TwoSequences state;
+    const std::size_t index = state.index_of(trace::EventType::StepEnd, 4);
+    trace::StateDigest told{};
+    told.to = 4;
+    told.k_digest = has_k ? 1 : 0;
+    told.reason = trace::DigestReason::at_end;
+    state.insert(index + 1, {0, 0, 0}, told);
+    BOOST_CHECK(status(state, "non-interference") == Status::inconclusive);
+  }
+}
+
 BOOST_AUTO_TEST_SUITE_END()
 
 // ---- accounting -----------------------------------------------------------------------------------------------------

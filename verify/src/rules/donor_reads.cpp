@@ -98,9 +98,8 @@ class DonorReads final : public RuleChecker<DonorReads, kInfo, Reads> {
     if (donors == states_.end() || donors->second.reason != state.reason) return;
     meet();
     const trace::StateDigest& donor = donors->second;
-    const bool is_same = donor.from == state.from && donor.to == state.to && donor.k_digest == state.k_digest &&
-                         donor.v_digest == state.v_digest;
-    if (is_same) return;
+    const bool is_same_range = donor.from == state.from && donor.to == state.to;
+    if (is_same_range && have_same_rows(donor, state, state.from == state.to)) return;
     violate(event, moment,
             fmt::format("the state of layer {}: {}, k {:#x}, v {:#x}", donors->first.layer,
                         to_text(Range{donor.from, donor.to}), donor.k_digest, donor.v_digest),
@@ -174,9 +173,24 @@ class DonorReads final : public RuleChecker<DonorReads, kInfo, Reads> {
     }
   }
 
-  static bool is_same(const trace::WindowRun& a, const trace::WindowRun& b) noexcept {
+  bool is_same(const trace::WindowRun& a, const trace::WindowRun& b) noexcept {
     const bool is_place = a.first == b.first && a.count == b.count && a.slot == b.slot && a.offset == b.offset;
-    return is_place && a.k_digest == b.k_digest && a.v_digest == b.v_digest;
+    return is_place && have_same_rows(a, b, a.count == 0);
+  }
+
+  /// False where the digests of a plane are known to be others. What was not told of rows is counted.
+  template <class Told>
+  bool have_same_rows(const Told& a, const Told& b, bool may_be_none) noexcept {
+    const bool has_k = a.k_digest != 0 && b.k_digest != 0;
+    const bool has_v = a.v_digest != 0 && b.v_digest != 0;
+    const bool is_none = may_be_none && (a.k_digest | b.k_digest | a.v_digest | b.v_digest) == 0;
+    if (!(has_k && has_v) && !is_none) ++not_told_;
+    return (!has_k || a.k_digest == b.k_digest) && (!has_v || a.v_digest == b.v_digest);
+  }
+
+  void on_end(const Moment& /*moment*/, RuleVerdict& verdict) override {
+    if (not_told_ != 0)
+      make_inconclusive(verdict, fmt::format("{} windows or states of readers or donors without digests", not_told_));
   }
 
   static std::string text_of(const trace::WindowRun& run) {
@@ -190,6 +204,7 @@ class DonorReads final : public RuleChecker<DonorReads, kInfo, Reads> {
   std::map<Cell, Shown> shown_;                ///< newest windows of donors, since their sequence was changed
   std::map<Cell, trace::StateDigest> states_;  ///< of donors, since the last call
   std::optional<Shown> open_;                  ///< the window that is being told
+  std::uint64_t not_told_ = 0;
 };
 
 }  // namespace

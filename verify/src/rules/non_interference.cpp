@@ -90,13 +90,19 @@ class NonInterference final : public RuleChecker<NonInterference, kInfo, Reads> 
     const auto digests = rows->digests();
     const bool is_same_range = found == rows->held() || (found.empty() && rows->held().empty());
     if (is_same_range && (!digests || !keeps_rows_as_given(*store, event.layer))) return;
+    const bool is_told = rows->rows() == 0 || !is_same_range || (state.k_digest != 0 && state.v_digest != 0);
     const bool is_right =
         is_same_range && (rows->rows() == 0 || (digests->k == state.k_digest && digests->v == state.v_digest));
     settle(
-        is_right, rows->held(), [&] { return fmt::format("{} read back", to_text(found)); }, event, moment);
+        is_told ? verdict_of(is_right) : Found::not_told, rows->held(),
+        [&] { return fmt::format("{} read back", to_text(found)); }, event, moment);
   }
 
  private:
+  /// Rows that were seen, held against those that the sequence was given.
+  enum class Found { right, wrong, not_told };
+  static Found verdict_of(bool is_right) noexcept { return is_right ? Found::right : Found::wrong; }
+
   /// The last two sequences that were written to.
   struct Writers {
     SequenceId last = trace::kNoSequence;
@@ -132,17 +138,18 @@ class NonInterference final : public RuleChecker<NonInterference, kInfo, Reads> 
     const StoreModel* store = moment.model.store(event.store);
     const LayerModel* rows = moment.model.layer(event.store, event.sequence, event.layer);
     if (store == nullptr || rows == nullptr || range.to <= range.from || !rows->holds(range)) return;
-    if (!keeps_rows_as_given(*store, event.layer) || found.k == 0 || found.v == 0) return;
+    if (!keeps_rows_as_given(*store, event.layer)) return;
     const auto given = rows->digests(range);
-    if (!given) return;
-    const bool is_right = given->k == found.k && given->v == found.v;
+    const bool is_told = given && found.k != 0 && found.v != 0;
+    const bool is_right = is_told && given->k == found.k && given->v == found.v;
     settle(
-        is_right, range, [&] { return fmt::format("other rows of {}", to_text(range)); }, event, moment);
+        is_told ? verdict_of(is_right) : Found::not_told, range,
+        [&] { return fmt::format("other rows of {}", to_text(range)); }, event, moment);
   }
 
   /// `observed()`: words for what was seen, asked for only where they are shown.
   template <class Observed>
-  void settle(bool is_right, Range range, Observed&& observed, const Event& event, const Moment& moment) {
+  void settle(Found found, Range range, Observed&& observed, const Event& event, const Moment& moment) {
     const StoreModel& store = *moment.model.store(event.store);
     OfStore& of = of_store(event.store, store);
     std::uint64_t& seen = of.seen[std::size_t{event.sequence} * store.layers.size() + event.layer];
@@ -152,15 +159,24 @@ class NonInterference final : public RuleChecker<NonInterference, kInfo, Reads> 
     // Rows written since were never seen right.
     const bool was_seen = was_disturbed && first != nullptr && first->epoch < seen;
     if (was_seen) meet();
-    if (is_right) {
+    if (found == Found::right) {
       seen = event.number;
+    } else if (was_seen && found == Found::not_told) {
+      ++not_told_;
     } else if (was_seen) {
       violate(event, moment, fmt::format("rows of sequence {} as event {} showed them", event.sequence, seen),
               observed(), other);
     }
   }
 
+  void on_end(const Moment& /*moment*/, RuleVerdict& verdict) override {
+    if (not_told_ == 0) return;
+    make_inconclusive(
+        verdict, fmt::format("rows were seen {} times after a call on another sequence without digests", not_told_));
+  }
+
   std::vector<OfStore> stores_;
+  std::uint64_t not_told_ = 0;
 };
 
 }  // namespace

@@ -71,12 +71,13 @@ class PositionOrder final : public RuleChecker<PositionOrder, kInfo, Reads> {
   void on(const trace::ReadRows& read, const Event& event, const Moment& moment) {
     const StoreModel* store = moment.model.store(event.store);
     const Range range{read.from, read.to};
-    if (store == nullptr || range.empty()) return;
+    if (store == nullptr) return;
     const Range asked{store->call.called.from, store->call.called.to};
     if (asked != range) {
       violate(event, moment, fmt::format("rows of {}", to_text(asked)), fmt::format("rows of {}", to_text(range)),
               store->call.number);
     }
+    if (range.empty()) return;
     judge({event.store, event.sequence, event.layer, range, read.k_digest}, read.v_digest, event, moment);
   }
 
@@ -164,7 +165,8 @@ class PositionOrder final : public RuleChecker<PositionOrder, kInfo, Reads> {
     if (row == nullptr || row->v_digest == 0 || v_digest == 0) return;  // its new digest is not given either
     meet();
     // A rotated key is another one at another position; V tells whose row it is.
-    const bool is_its_k = store.rotates(event.layer) || row->k_digest == k_digest;
+    const bool has_k = row->k_digest != 0 && k_digest != 0;
+    const bool is_its_k = store.rotates(event.layer) || !has_k || row->k_digest == k_digest;
     if (is_its_k && row->v_digest == v_digest) return;
     const Position now_at = was_at - evicted_from({0, was_at}, store.call.called).count();
     violate(event, moment, fmt::format("position {} holds the row that lay at {}", now_at, was_at),

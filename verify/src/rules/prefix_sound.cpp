@@ -98,7 +98,8 @@ class PrefixSound final : public RuleChecker<PrefixSound, kInfo, Reads>, public 
                           hit_ != 0 && store->call.number == hit_;
     if (!is_after || !keeps_rows_as_given(*store, event.layer)) return;
     const auto digests = rows->digests();
-    if (!digests) {
+    const bool is_told = rows->rows() == 0 || (state.k_digest != 0 && state.v_digest != 0);
+    if (!digests || !is_told) {
       ++not_given_;
       return;
     }

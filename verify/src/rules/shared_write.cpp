@@ -116,14 +116,24 @@ class SharedWrite final : public RuleChecker<SharedWrite, kInfo, Reads>, public 
                           after_ != 0 && store->call.number == after_;
     if (!is_after || !keeps_rows_as_given(*store, event.layer)) return;
     const auto digests = rows->digests();
-    if (!digests || (state.k_digest == 0 && rows->rows() != 0)) return;  // position-order says so
+    const bool is_same_range = Range{state.from, state.to} == rows->held();
+    const bool is_told = digests && state.k_digest != 0 && state.v_digest != 0;
+    if (is_same_range && !is_told && rows->rows() != 0) {
+      ++not_told_;
+      return;
+    }
     meet();
-    const bool is_same =
-        Range{state.from, state.to} == rows->held() && digests->k == state.k_digest && digests->v == state.v_digest;
-    if (is_same || rows->rows() == 0) return;
+    const bool is_same = is_same_range && digests->k == state.k_digest && digests->v == state.v_digest;
+    if (rows->rows() == 0 || is_same) return;
     violate(event, moment,
             fmt::format("sequence {} with its parent's rows of {}", event.sequence, to_text(rows->held())),
             fmt::format("other rows, of [{}, {})", state.from, state.to), after_);
+  }
+
+  void on_end(const Moment& /*moment*/, RuleVerdict& verdict) override {
+    if (not_told_ != 0)
+      make_inconclusive(verdict,
+                        fmt::format("{} layers were read back after a fork or a reorder without digests", not_told_));
   }
 
  private:
@@ -136,6 +146,7 @@ class SharedWrite final : public RuleChecker<SharedWrite, kInfo, Reads>, public 
   std::vector<Copy> copies_;  ///< by layer, of the append under way
   std::uint64_t after_ = 0;   ///< the fork or reorder whose states are read back
   bool is_append_ = false;
+  std::uint64_t not_told_ = 0;
 };
 
 }  // namespace
