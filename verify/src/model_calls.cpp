@@ -2,6 +2,7 @@
 #include "code_law.hpp"
 #include "held_after.hpp"
 #include "model_state.hpp"
+#include "slot_law.hpp"
 
 #include <algorithm>
 #include <utility>
@@ -130,7 +131,7 @@ void Model::State::do_append(StoreState& store, StoreIndex index, std::uint64_t 
   for (const ToldInCall::Piece& piece : store.told.pieces) {
     const Range named{piece.claim.first, piece.claim.first + piece.claim.count};
     for (Position p = std::max(named.from, after.from); p < std::min(named.to, after.to); ++p)
-      rows.set_slot(p, piece.claim.slot + (p - named.from));
+      rows.set_slot(p, slot_at(piece.claim.slot, p - named.from));
   }
   mark_stale(index, call.sequence, call.layer, {std::max(before.from, rows.sinks_max()), after.from}, number);
   code_rows(store, index, before, rows, number);
@@ -229,7 +230,8 @@ void Model::State::set_moved_slots(const StoreState& store, LayerIndex layer, La
   for (const ToldInCall::Shift& shift : store.told.shifts) {
     if (shift.layer != layer) continue;
     const std::uint32_t count = std::min(shift.claim.count, rows.held().count());
-    for (std::uint32_t i = 0; i < count; ++i) rows.set_slot(shift.claim.to_position + i, shift.claim.to_slot + i);
+    for (std::uint32_t i = 0; i < count; ++i)
+      rows.set_slot(shift.claim.to_position + i, slot_at(shift.claim.to_slot, i));
   }
 }
 

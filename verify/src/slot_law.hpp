@@ -9,6 +9,11 @@
 
 namespace kvwitness::verify {
 
+/// Of the i-th row of a piece; rows of one whose slot was not told have none either.
+[[nodiscard]] constexpr Slot slot_at(Slot first, std::uint32_t i) noexcept {
+  return first == trace::kNoSlot ? first : first + i;
+}
+
 /// The slot of a position in a layer that starts at `start`: position mod capacity in a ring, whose sinks have the
 /// first slots for themselves; the distance from the start in a flat store. Absent where the declaration leaves slots
 /// to the store.

@@ -189,4 +189,38 @@ BOOST_AUTO_TEST_CASE(without_claims_it_is_vacuous) {
   BOOST_CHECK(trace.status_of(kRule) == Status::vacuous);
 }
 
+BOOST_AUTO_TEST_CASE(slots_that_a_store_keeps_to_itself_are_not_held_against_it) {
+  const auto judged = [](bool is_ring, trace::Slot slot) {
+    TraceBuilder trace;
+    trace.ring({.capacity = 8, .window = 4});
+    if (!is_ring)
+      trace.edit<trace::StoreCreated>(0, [](trace::StoreCreated& created) {
+        created.capabilities &= ~static_cast<std::uint64_t>(trace::Capability::ring) &
+                                ~static_cast<std::uint64_t>(trace::Capability::zero_copy);
+      });
+    trace.prefill(0, 0, 3);
+    trace.edit<trace::Append>(0, [&](trace::Append& append) { append.slot = slot; });
+    return trace.status_of(kRule);
+  };
+  BOOST_CHECK(judged(false, trace::kNoSlot) == Status::pass);
+  BOOST_CHECK(judged(false, 5) == Status::pass);
+  BOOST_CHECK(judged(false, 6) == Status::fail);              // [6, 9) of 8
+  BOOST_CHECK(judged(true, trace::kNoSlot) == Status::fail);  // it declares where its rows lie
+}
+
+BOOST_AUTO_TEST_CASE(slots_told_of_rows_that_were_copied_out_are_those_that_they_were_written_to) {
+  const auto with_slot = [](trace::Slot slot) {
+    TraceBuilder trace;
+    trace.ring({.capacity = 8, .window = 4});
+    trace.prefill(0, 0, 4);
+    const trace::ViewId view = trace.copied_window(0, 0, 0, {1, 4});
+    trace.edit<trace::WindowRun>(0, [&](trace::WindowRun& run) { run.slot = slot; });
+    trace.close(view);
+    return trace.status_of(kRule);
+  };
+  BOOST_CHECK(with_slot(trace::kNoSlot) == Status::pass);
+  BOOST_CHECK(with_slot(1) == Status::pass);
+  BOOST_CHECK(with_slot(2) == Status::fail);
+}
+
 BOOST_AUTO_TEST_SUITE_END()

@@ -173,10 +173,16 @@ class TraceTruth final : public RuleChecker<TraceTruth, kInfo, Reads> {
 void TraceTruth::check_slots(const StoreModel& store, Position first, std::uint32_t count, Slot slot,
                              const Event& event, const Moment& moment) {
   const std::uint64_t capacity = slots_of(moment.model, event.store, event.layer);
+  const std::optional<Slot> lawful = lawful_slot(store, event.layer, call_.after.from, first);
+  // A store may keep its slots to itself, unless it declares that they follow from the positions.
+  if (slot == trace::kNoSlot && !lawful && moment.model.pages(event.store) == nullptr) return;
+  if (slot == trace::kNoSlot)
+    return violate(event, moment,
+                   lawful ? fmt::format("position {} in slot {}", first, *lawful) : std::string("slots of blocks"),
+                   "no slot");
   if (std::uint64_t{slot} + count > capacity)
     return violate(event, moment, fmt::format("slots below {}", capacity),
                    fmt::format("[{}, {})", slot, std::uint64_t{slot} + count));
-  const std::optional<Slot> lawful = lawful_slot(store, event.layer, call_.after.from, first);
   if (lawful && *lawful != slot)
     violate(event, moment, fmt::format("position {} in slot {}", first, *lawful), fmt::format("slot {}", slot));
 }
@@ -214,7 +220,8 @@ void TraceTruth::on(const trace::Overwrite& overwrite, const Event& event, const
   for (std::uint64_t p = overwrite.first; p < std::min<std::uint64_t>(end, call_.before.to); ++p) {
     const auto known = known_slot(*store, event.layer, *rows, static_cast<Position>(p));
     const std::uint64_t slot = overwrite.slot + (p - overwrite.first);
-    if (!known || *known == slot) continue;
+    const bool is_told = overwrite.slot != trace::kNoSlot || store->can(trace::Capability::ring);
+    if (!known || !is_told || *known == slot) continue;
     return violate(event, moment, fmt::format("position {} lost from slot {}, where it was written", p, *known),
                    fmt::format("slot {}", slot), rows->find(static_cast<Position>(p))->epoch);
   }
@@ -276,12 +283,14 @@ void TraceTruth::on(const trace::Move& move, const Event& event, const Moment& m
   expect_equal("a row moved to position", move.from_position - (is_renumbered ? evicted.count() : 0), move.to_position,
                event, moment);
   const std::uint64_t capacity = slots_of(moment.model, event.store, event.layer);
-  expect(std::uint64_t{move.to_slot} + move.count <= capacity, "slots up to", capacity,
-         std::uint64_t{move.to_slot} + move.count, event, moment);
+  if (move.to_slot != trace::kNoSlot)
+    expect(std::uint64_t{move.to_slot} + move.count <= capacity, "slots up to", capacity,
+           std::uint64_t{move.to_slot} + move.count, event, moment);
   const ModelRow* row = rows->find(move.from_position);
   if (row == nullptr)
     return violate(event, moment, "a move of positions that are held", fmt::format("position {}", move.from_position));
-  if (row->slot != trace::kNoSlot) expect_equal("a move from slot", row->slot, move.from_slot, event, moment);
+  if (row->slot != trace::kNoSlot && move.from_slot != trace::kNoSlot)
+    expect_equal("a move from slot", row->slot, move.from_slot, event, moment);
 }
 
 /// Positions that the call under way takes from the widest layer.
@@ -339,8 +348,10 @@ void TraceTruth::on(const trace::WindowRun& run, const Event& event, const Momen
   const StoreModel* store = store_of(event, moment);
   const ViewModel* view = moment.model.view(run.view);
   const LayerModel* rows = moment.model.layer(event.store, event.sequence, event.layer);
-  if (store == nullptr || view == nullptr || rows == nullptr || view->copied || view->stale_since) return;
-  check_run_slots(run, *store, *rows, event, moment);
+  if (store == nullptr || view == nullptr || rows == nullptr || view->stale_since) return;
+  // Rows that were copied out lie in no slot; where the store tells theirs, they are the ones that it copied from.
+  if (run.slot != trace::kNoSlot || !view->copied) check_run_slots(run, *store, *rows, event, moment);
+  if (view->copied) return;
   const bool has_offset = run.offset != trace::kOutsideStorage && run.slot != trace::kNoSlot && run.count != 0;
   // The f32 rows of a coded layer lie in memory of their own, whose slots are the store's affair.
   const bool is_recent = is_coded(*store, event.layer) && run.first >= coded_end(*store, event.layer, rows->end());
