@@ -84,7 +84,7 @@ Run run_once(const scenarios::Case& which, const trace::Claims& claims, const sc
              const scenarios::DriveOptions& drive, trace::ClockKind clock, const fs::path& file,
              const std::string& format) {
   trace::NameTable names;
-  verify::Judge judge(claims);
+  verify::Judge judge(claims, {.only = {}, .names = &names});
   trace::Bus bus(names, {.capacity = kBusEvents, .clock = clock});
   Fanout readers;
   readers.add(judge);
@@ -141,7 +141,9 @@ CaseResult check_trace(const fs::path& file, const verify::JudgeOptions& options
   result.store = result.claims.stores.empty() ? "" : result.claims.stores.front().kind;
   result.trace = file;
   result.only_rules = options.only;
-  verify::Judge judge(result.claims, options);
+  verify::JudgeOptions with_names = options;
+  with_names.names = &reader.names();
+  verify::Judge judge(result.claims, with_names);
   for (auto batch = reader.next_batch(); !batch.empty(); batch = reader.next_batch()) judge.on_batch(batch);
   if (!reader.end().complete) {
     result.incomplete = reader.end().why;

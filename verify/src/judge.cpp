@@ -92,7 +92,7 @@ std::string percent(std::uint64_t part, std::uint64_t whole) {
 
 struct Judge::State {
   explicit State(const trace::Claims& of_run, const JudgeOptions& options)
-      : claims(of_run), seats(seats_of(claims, options.only)), witnesses(claims) {
+      : claims(of_run), names(options.names), seats(seats_of(claims, options.only)), witnesses(claims) {
     for (Seat& seat : seats) {
       for (std::size_t type = 0; type < by_type.size(); ++type) {
         if (seat.rule->info.reads.contains(static_cast<EventType>(type))) by_type[type].push_back(&seat);
@@ -117,6 +117,7 @@ struct Judge::State {
   void note_pool_calls(CaseVerdict& verdict) const;
 
   const trace::Claims claims;
+  const trace::NameTable* names;
   Model model;
   std::vector<Seat> seats;
   std::array<std::vector<Seat*>, trace::kLastEventType + 1> by_type;
@@ -230,7 +231,7 @@ void Judge::State::take(const Event& event) {
   check_stream(event);
   follow_step(event);
   model.apply(event);
-  const Moment moment{claims, model, step, token, nullptr};
+  const Moment moment{claims, model, step, token, nullptr, names};
   witnesses.on_event(event, model);
   costs.on_event(event, moment);
   const auto type = static_cast<std::size_t>(event.type);
@@ -349,12 +350,16 @@ CaseVerdict Judge::finish() {
   verdict.events = state.events;
   verdict.steps = state.steps;
   verdict.digest = state.has_ended ? state.run_digest : state.digest.value();
-  const Moment at_end{state.claims, state.model, kNoStep, 0, &state.end};
+  const Moment at_end{state.claims, state.model, kNoStep, 0, &state.end, state.names};
   for (const Seat& seat : state.seats) {
     RuleVerdict rule = state.rule_verdict(seat, at_end);
     const bool says_something = rule.met != 0 || rule.violations != 0 || seat.is_asked;
     if (says_something) verdict.rules.push_back(std::move(rule));
   }
+  // A store that is lost breaks most other rules too.
+  std::ranges::stable_partition(verdict.rules, [](const RuleVerdict& rule) {
+    return rule.rule == "store-answers" && rule.status == Status::fail;
+  });
   verdict.witnesses = state.witnesses.verdicts(state.end.complete);
   verdict.notes = state.whys;
   if (state.has_ended && !state.is_digest_given) verdict.notes.push_back("the run's digest was not given");

@@ -3,6 +3,9 @@
 #include "kvwitness/trace/loss.hpp"
 #include "rules/rules.hpp"
 
+#include <algorithm>
+#include <string>
+
 namespace kvwitness::verify {
 namespace {
 
@@ -35,11 +38,20 @@ class StoreAnswers final : public RuleChecker<StoreAnswers, kInfo, Reads> {
     // What is asked behind the last step is asked about what the steps did.
     const bool is_between = moment.step == kNoStep;
     const Moment at{moment.claims, moment.model, is_between ? step_ : moment.step, is_between ? token_ : moment.token,
-                    moment.end};
-    violate(event, at, "an answer of the store", to_text(trace::loss_of(mark.value)));
+                    moment.end,    moment.names};
+    violate(event, at, "an answer of the store", observed(mark, moment));
   }
 
  private:
+  /// What the seam says of the loss, where its text is at hand: in which operation, and what came instead of an answer.
+  static std::string observed(const trace::Mark& mark, const Moment& moment) {
+    std::string text(moment.names == nullptr ? std::string_view() : moment.names->text(mark.label));
+    if (text.empty()) return to_text(trace::loss_of(mark.value));
+    std::ranges::replace_if(
+        text, [](unsigned char c) { return c < ' '; }, '?');
+    return text;
+  }
+
   std::uint32_t step_ = kNoStep;  ///< the latest one
   std::uint32_t token_ = 0;
 };

@@ -3,6 +3,7 @@
 
 #include "kvwitness/trace/claims.hpp"
 #include "kvwitness/trace/event.hpp"
+#include "kvwitness/trace/names.hpp"
 #include "kvwitness/verify/verdict.hpp"
 
 #include <array>
@@ -64,7 +65,8 @@ struct Moment {
   const Model& model;  ///< the list model, the event already applied
   std::uint32_t step = kNoStep;
   std::uint32_t token = 0;
-  const StreamEnd* end = nullptr;  ///< null while the run goes on
+  const StreamEnd* end = nullptr;           ///< null while the run goes on
+  const trace::NameTable* names = nullptr;  ///< texts that events name by their hash; null where nobody has them
 };
 
 class Checker {

@@ -17,6 +17,9 @@ namespace kvwitness::verify {
 struct JudgeOptions {
   /// Rules to judge by; empty: every standing rule, and those the claims ask for.
   std::vector<std::string> only;
+  /// Texts that the events name by their hash, for people to read in a verdict; looked up while events come, so that a
+  /// reader may still be adding to them. Not owned, outlives the judge. Null: a verdict does without.
+  const trace::NameTable* names = nullptr;
 };
 
 /// Judges one run. Events are given in order; numbers, count and digest are checked here: a gap, a wrong digest or a
