@@ -129,6 +129,46 @@ BOOST_AUTO_TEST_CASE(a_store_that_is_refused_says_why) {
                         [](const trace::Error& error) { return says(error.message(), "sequences"); });
 }
 
+BOOST_AUTO_TEST_CASE(a_store_that_is_neither_built_nor_says_why_not_is_lost) {
+  const auto lost = [](const std::string& answer) {
+    const auto store = make_foreign_store(shell(kHello + "read line; echo '" + answer + "'"), hello(), config());
+    BOOST_TEST_REQUIRE(store->outside()->lost() != nullptr, answer);
+    BOOST_TEST((store->outside()->lost()->loss.kind == trace::LossKind::misshapen), answer);
+    return store->outside()->lost()->text;
+  };
+  BOOST_TEST(says(lost(R"({"id":2,"refused":"no-memory"})"), "create: refused: no-memory"));
+  BOOST_TEST(says(lost(R"({"id":2,"error":""})"), "create: \"error\" gives no reason"));
+  BOOST_TEST(says(lost(R"({"id":2})"), "create: there is no \"storages\""));
+}
+
+BOOST_AUTO_TEST_CASE(more_pieces_than_there_can_be_are_no_answer) {
+  const auto listed = [](const char* one, std::size_t count) {
+    std::string list;
+    for (std::size_t i = 0; i < count; ++i) list += (i == 0 ? "" : ",") + std::string(one);
+    return "[" + list + "]";
+  };
+  const std::vector<float> row(4);
+  const auto append = [&](std::size_t pieces) {
+    const auto store = scripted("read line; echo '{\"id\":3,\"pieces\":" + listed("[0,1,0]", pieces) + "}'");
+    static_cast<void>(store->append(0, 0, {row.data(), row.data(), 2}));
+    return store->outside()->lost() == nullptr ? std::string() : store->outside()->lost()->text;
+  };
+  BOOST_TEST(append(3) == "");  // one too many, which trace-truth tells
+  BOOST_TEST(says(append(4), "append: \"pieces\" has 4 entries, and 3 are the most"));
+  const auto clear = [&](std::size_t moves) {
+    const auto store =
+        scripted("read line; echo '{\"id\":3,\"freed\":0,\"moved\":" + listed("[0,1,0,1,0,1]", moves) + "}'");
+    return store->clear(0).ok();
+  };
+  BOOST_TEST(clear(5));
+  BOOST_TEST(!clear(6));
+}
+
+BOOST_AUTO_TEST_CASE(a_plug_in_that_its_host_caught_is_lost) {
+  BOOST_TEST((loss_of_extent(R"(read line; echo '{"id":3,"overran":"k of 2 rows"}')") ==
+              trace::Loss{trace::LossKind::overran, 0}));
+}
+
 BOOST_AUTO_TEST_CASE(answers_become_outcomes) {
   const auto store = scripted(R"(read line; echo '{"id":3,"pieces":[[0,1,2]],"overwritten":[]}';)"
                               R"(read line; echo '{"id":4,"k":[1,-0.5],"v":"AAAAQAAAQEA="}';)"

@@ -32,6 +32,7 @@ std::string to_text(Loss loss) {
     case LossKind::too_long: return "an answer longer than the protocol takes";
     case LossKind::misshapen: return "an answer without what the operation returns";
     case LossKind::closed: return "it closed its output and lived on";
+    case LossKind::overran: return "it wrote outside of the room that it was given";
   }
   return "a loss of no kind that this reader knows";
 }

@@ -55,7 +55,7 @@ enum kvw_capability {
   KVW_CAN_DONORS = 1 << 17         ///< a layer may read another one's rows
 };
 
-#define KVW_NO_SLOT 0xffffffffu    ///< a slot that is not told
+#define KVW_NO_SLOT 0xffffffffu    ///< a slot that is not told; a plug-in that declares `ring` tells them
 #define KVW_NO_WINDOW 0u           ///< full causal attention
 #define KVW_NO_DONOR 0xffffffffu
 
@@ -171,7 +171,8 @@ struct kvw_plugin {
   /// Positions [*from, *to) that the layer holds, besides its sinks.
   int (*extent)(void *self, uint32_t sequence, uint32_t layer, uint32_t *from, uint32_t *to);
   int (*append)(void *self, uint32_t sequence, uint32_t layer, const struct kvw_rows *rows, struct kvw_appended *out);
-  /// Copies the rows of [from, to) out, [to - from][kv_heads * head_dim] each. Enough for stores whose rows are not in
+  /// Copies the rows of [from, to) out, [to - from][kv_heads * head_dim] each, and writes nothing else there, nor
+  /// around it. Enough for stores whose rows are not in
   /// this process's memory.
   int (*read)(void *self, uint32_t sequence, uint32_t layer, uint32_t from, uint32_t to, float *k, float *v);
   int (*truncate)(void *self, uint32_t sequence, uint32_t to, struct kvw_edited *out);

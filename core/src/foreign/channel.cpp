@@ -24,6 +24,10 @@ std::optional<wire::Json> Channel::exchange(std::string_view operation, wire::Js
   }
   try {
     wire::Json answer = wire::parse_message(answer_, id);
+    if (wire::has(answer, "overran")) {
+      lose(operation, {LossKind::overran, 0}, "it wrote outside of " + wire::text_of(answer, "overran"));
+      return std::nullopt;
+    }
     if (command_.counts_allocations && wire::has(answer, "allocations"))
       use_ = HeapUse{wire::number_of(answer, "allocations", UINT64_MAX), wire::number_of(answer, "bytes", UINT64_MAX)};
     return answer;

@@ -33,6 +33,13 @@ Json named(SequenceId sequence, LayerIndex layer, Range range) {
   return {{"seq", sequence}, {"layer", layer}, {"from", range.from}, {"to", range.to}};
 }
 
+/// Why a store cannot be built.
+std::string reason_of(const Json& answer) {
+  std::string reason = wire::text_of(answer, "error");
+  if (reason.empty()) throw wire::WireError(trace::LossKind::misshapen, "\"error\" gives no reason");
+  return reason;
+}
+
 class ForeignStore final : public KvStore, public Forking, public Saving, public Attending, public Outside {
  public:
   ForeignStore(const ForeignCommand& command, ForeignHello hello, const StoreConfig& config)
@@ -46,8 +53,12 @@ class ForeignStore final : public KvStore, public Forking, public Saving, public
     });
     std::string refusal;
     channel_->ask("create", {{"config", wire::config_json(config_)}}, [&](const Json& answer) {
+      if (const std::optional<RefusalCode> refused = wire::refusal_of(answer))
+        throw wire::WireError(trace::LossKind::misshapen,
+                              fmt::format("refused: {}; what cannot be built is told as \"error\", with the reason",
+                                          trace::to_text(*refused)));
       if (wire::has(answer, "error"))
-        refusal = wire::text_of(answer, "error");
+        refusal = reason_of(answer);
       else
         storages_ = wire::storages_of(answer, "storages", config_.layers.size());
     });
@@ -177,7 +188,7 @@ Outcome<Appended> ForeignStore::append(SequenceId sequence, LayerIndex layer, co
     request["rotated_to"] = rows.rotated_to;
   }
   return ask<Appended>(Operation::append, std::move(request), [&](const Json& answer) {
-    const std::size_t most = std::size_t{rows.count} + 1;
+    const std::size_t most = wire::pieces_most(rows.count);
     pieces_ = wire::pieces_of(answer, "pieces", most);
     overwritten_ = wire::pieces_of(answer, "overwritten", most);
     return Appended{pieces_, overwritten_, {}};

@@ -1,5 +1,6 @@
 #include "kvwitness/core/plugin_host.hpp"
 
+#include "foreign/guarded_room.hpp"
 #include "foreign/plugin.hpp"
 #include "foreign/wire.hpp"
 #include "kvwitness/trace/error.hpp"
@@ -70,6 +71,12 @@ class Host {
   [[nodiscard]] std::size_t values_of(std::uint32_t layer) const noexcept {
     return layer < config_.layers.size() ? config_.layers[layer].kv_elements() : 0;
   }
+  /// Values on each side of rows of `row` values: a few rows, and never less than a page.
+  [[nodiscard]] static std::size_t guard_of(std::size_t row) noexcept {
+    constexpr std::size_t kRows = 4;
+    constexpr std::size_t kLeast = 1024;
+    return std::max(kLeast, kRows * row);
+  }
 
   const kvw_plugin* plugin_;
   void* self_ = nullptr;
@@ -79,7 +86,15 @@ class Host {
   bool is_alone_ = true;
   std::vector<float> k_;
   std::vector<float> v_;
+  GuardedRoom<float> k_room_;
+  GuardedRoom<float> v_room_;
+  GuardedRoom<kvw_run> runs_room_;
 };
+
+/// The answer where a plug-in wrote where it must not; what else it said is worth nothing.
+Json overrun(std::string_view what) {
+  return {{"overran", what}};
+}
 
 Json refusal(int code) {
   const auto text = trace::to_text(static_cast<RefusalCode>(code));
@@ -98,8 +113,8 @@ Json slot_json(std::uint32_t slot) {
   return slot == KVW_NO_SLOT ? Json(nullptr) : Json(slot);
 }
 
-std::string rows_text(const std::vector<float>& rows, std::size_t values) {
-  return wire::to_base64(std::as_bytes(std::span(rows).first(values)));
+std::string rows_text(std::span<const float> rows) {
+  return wire::to_base64(std::as_bytes(rows));
 }
 
 std::vector<float> floats_of(const Json& request, const char* key) {
@@ -141,8 +156,11 @@ Json Host::create(const Json& request) {
   told.layer_size = sizeof(kvw_layer);
   told.layers = layers_.data();
   told.softcap = config_.softcap;
-  std::array<char, 256> error{};
+  constexpr std::size_t kErrorMax = 256;
+  GuardedRoom<char> room;
+  const std::span<char> error = room.take(kErrorMax, guard_of(kErrorMax));
   self_ = plugin_->create(&told, error.data(), error.size());
+  if (!room.is_intact()) return overrun(fmt::format("an error of {} bytes", error.size()));
   error.back() = '\0';
   if (self_ != nullptr) return {{"storages", storages()}};
   return {{"error", error.front() != '\0' ? error.data() : "it gives no reason"}};
@@ -189,7 +207,8 @@ Json Host::append(const Json& request) {
   kvw_appended done{};
   const int code = measured([&] { return plugin_->append(self_, sequence, layer, &rows, &done); });
   if (code != KVW_OK) return refusal(code);
-  const std::size_t most = std::size_t{rows.count} + 1;
+  // One more than is taken, so that too many are refused over there.
+  const std::size_t most = wire::pieces_most(rows.count) + 1;
   return {{"pieces", pieces_json(done.pieces, done.piece_count, most)},
           {"overwritten", pieces_json(done.overwritten, done.overwritten_count, most)}};
 }
@@ -197,34 +216,37 @@ Json Host::append(const Json& request) {
 Json Host::read(const Json& request) {
   const std::uint32_t layer = wire::u32_of(request, "layer");
   const Range range{wire::u32_of(request, "from"), wire::u32_of(request, "to")};
-  // A store that serves what it should refuse is found out, and does not write past the room meanwhile.
+  // A store that serves what it should refuse is found out by what it serves.
   constexpr std::size_t kValuesMax = std::size_t{1} << 22;
   const std::size_t rows = range.from < range.to ? range.count() : 0;
   if (rows * values_of(layer) > kValuesMax && rows > config_.layers[layer].capacity) return refusal(KVW_NO_MEMORY);
   const std::size_t values = rows * values_of(layer);
-  k_.assign(values, 0.0F);
-  v_.assign(values, 0.0F);
+  const std::span<float> k = k_room_.take(values, guard_of(values_of(layer)));
+  const std::span<float> v = v_room_.take(values, guard_of(values_of(layer)));
   const int code = measured([&] {
-    return plugin_->read(self_, wire::u32_of(request, "seq"), layer, range.from, range.to, k_.data(), v_.data());
+    return plugin_->read(self_, wire::u32_of(request, "seq"), layer, range.from, range.to, k.data(), v.data());
   });
+  if (!k_room_.is_intact()) return overrun(fmt::format("k of {} rows of {} values", rows, values_of(layer)));
+  if (!v_room_.is_intact()) return overrun(fmt::format("v of {} rows of {} values", rows, values_of(layer)));
   if (code != KVW_OK) return refusal(code);
-  return {{"k", rows_text(k_, values)}, {"v", rows_text(v_, values)}};
+  return {{"k", rows_text(k)}, {"v", rows_text(v)}};
 }
 
 Json Host::window(const Json& request) {
   const std::uint32_t sequence = wire::u32_of(request, "seq");
   const std::uint32_t layer = wire::u32_of(request, "layer");
   const Range range{wire::u32_of(request, "from"), wire::u32_of(request, "to")};
-  std::array<kvw_run, kRunsMax> runs{};
+  const std::span<kvw_run> runs = runs_room_.take(kRunsMax, kRunsMax);
   std::size_t used = 0;
   const int code = measured(
       [&] { return plugin_->window(self_, sequence, layer, range.from, range.to, runs.data(), runs.size(), &used); });
+  if (!runs_room_.is_intact() || used > runs.size()) return overrun(fmt::format("runs, {} of them", runs.size()));
   if (code != KVW_OK) return refusal(code);
   const std::size_t row = values_of(layer);
   Json list = Json::array();
   k_.clear();
   v_.clear();
-  for (const kvw_run& run : std::span(runs).first(std::min(used, runs.size()))) {
+  for (const kvw_run& run : runs.first(used)) {
     list.push_back({run.piece.first, run.piece.count, slot_json(run.piece.slot)});
     for (std::uint32_t i = 0; i < run.piece.count; ++i) {
       k_.insert(k_.end(), run.k + i * run.k_stride, run.k + i * run.k_stride + row);
@@ -234,18 +256,19 @@ Json Host::window(const Json& request) {
   std::uint32_t from = 0;
   std::uint32_t end = 0;
   plugin_->extent(self_, sequence, layer, &from, &end);
-  return {{"runs", std::move(list)}, {"end", end}, {"k", rows_text(k_, k_.size())}, {"v", rows_text(v_, v_.size())}};
+  return {{"runs", std::move(list)}, {"end", end}, {"k", rows_text(k_)}, {"v", rows_text(v_)}};
 }
 
 Json Host::attend(const Json& request) {
   const std::vector<float> q = floats_of(request, "q");
-  std::vector<float> out(q.size());
+  const std::span<float> out = k_room_.take(q.size(), guard_of(q.size()));
   const int code = measured([&] {
     return plugin_->attend(self_, wire::u32_of(request, "seq"), wire::u32_of(request, "layer"),
                            wire::u32_of(request, "first"), wire::u32_of(request, "count"), q.data(), out.data());
   });
+  if (!k_room_.is_intact()) return overrun(fmt::format("out of {} values", out.size()));
   if (code != KVW_OK) return refusal(code);
-  return {{"out", rows_text(out, out.size())}};
+  return {{"out", rows_text(out)}};
 }
 
 Json Host::save(const Json& request) {

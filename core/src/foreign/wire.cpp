@@ -46,15 +46,17 @@ Slot slot_in(const Json& value, std::string_view what) {
   return value.is_null() ? trace::kNoSlot : u32_in(value, what);
 }
 
-/// A list of tuples of `width` values; absent: none.
+/// A list of at most `most` tuples of `width` values; absent: none.
 std::span<const Json> tuples(const Json& message, const char* key, std::size_t width, std::size_t most) {
   const auto at = message.find(key);
   if (at == message.end()) return {};
   const Json::array_t* list = at->is_array() ? &at->get_ref<const Json::array_t&>() : nullptr;
   const auto is_tuple = [width](const Json& one) { return one.is_array() && one.size() == width; };
+  if (list != nullptr && list->size() > most)
+    misshapen(fmt::format("\"{}\" has {} entries, and {} are the most that there can be", key, list->size(), most));
   if (list == nullptr || !std::all_of(list->begin(), list->end(), is_tuple))
     misshapen(fmt::format("\"{}\" is no list of lists of {} values", key, width));
-  return std::span(*list).first(std::min(list->size(), most));
+  return *list;
 }
 
 /// Bytes that `text` stands for, put into `out` as far as they fit; their number, or nothing where it is no base64.
@@ -213,6 +215,7 @@ std::vector<Rotated> rotations_of(const Json& message, const char* key, std::siz
 
 std::vector<StorageUse> storages_of(const Json& message, const char* key, std::size_t layers) {
   constexpr std::size_t kStoragesPerLayer = 64;
+  static_cast<void>(member(message, key));
   std::vector<StorageUse> storages;
   for (const Json& one : tuples(message, key, 3, layers * kStoragesPerLayer)) {
     StorageUse use;

@@ -51,13 +51,19 @@ class WireError : public std::runtime_error {
 [[nodiscard]] std::vector<std::byte> bytes_of(const Json& message, const char* key);
 /// Fills `out` with f32 rows: base64 of their little-endian bytes, or an array of numbers, as many as `out` holds.
 void fill_rows(const Json& message, const char* key, std::span<std::byte> out);
-/// "pieces": [[first, count, slot], ...]; slot null: not told. Absent: none. At most `most` are taken.
+/// Pieces that an append of `rows` rows may tell: one a row at most, and one more, which another rule judges.
+[[nodiscard]] constexpr std::size_t pieces_most(std::size_t rows) noexcept {
+  return rows + 1;
+}
+// Lists of tuples. Absent: none. Throws WireError where there are more than `most`.
+
+/// "pieces": [[first, count, slot], ...]; slot null: not told.
 [[nodiscard]] std::vector<Piece> pieces_of(const Json& message, const char* key, std::size_t most);
 /// [[layer, from position, to position, from slot, to slot, count], ...]
 [[nodiscard]] std::vector<Moved> moves_of(const Json& message, const char* key, std::size_t most);
 /// [[layer, position, slot, applied, count], ...]
 [[nodiscard]] std::vector<Rotated> rotations_of(const Json& message, const char* key, std::size_t most);
-/// [[layer, "k" or "v" or "k_raw", bytes], ...]
+/// [[layer, "k" or "v" or "k_raw", bytes], ...]; not absent.
 [[nodiscard]] std::vector<StorageUse> storages_of(const Json& message, const char* key, std::size_t layers);
 /// The message's "refused", if it has one.
 [[nodiscard]] std::optional<RefusalCode> refusal_of(const Json& message);

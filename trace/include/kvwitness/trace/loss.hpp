@@ -17,6 +17,7 @@ enum class LossKind : std::uint32_t {
   too_long = 5,   ///< an answer longer than the protocol takes; detail: 0
   misshapen = 6,  ///< an answer without what the operation returns; detail: 0
   closed = 7,     ///< it closed its output and lived on; detail: 0
+  overran = 8,    ///< it wrote outside of the room that it was given; detail: 0
 };
 
 struct Loss {
