@@ -403,7 +403,7 @@ BOOST_AUTO_TEST_CASE(rows_that_are_shown_without_digests_blame_nobody) {
   BOOST_CHECK(status(never, "non-interference") != Status::fail);
   for (const bool has_k : {false, true}) {
     TwoSequences state;
-    const std::size_t index = state.index_of(trace::EventType::StepEnd, 4);
+    const std::size_t index = state.index_of(trace::EventType::StepEnd, 3);  // of the call on the other sequence
     trace::StateDigest told{};
     told.to = 4;
     told.k_digest = has_k ? 1 : 0;

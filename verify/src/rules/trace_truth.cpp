@@ -6,6 +6,7 @@
 #include "kvwitness/trace/names.hpp"
 #include "rules/calls.hpp"
 #include "rules/given_rows.hpp"
+#include "rules/resident_bytes.hpp"
 #include "rules/rules.hpp"
 #include "slot_law.hpp"
 
@@ -47,24 +48,6 @@ constexpr RuleInfo kInfo{
         "(kekzl/imp#1115)",
     .reads = Reads::kTypes,
 };
-
-std::string text(Range range) {
-  return fmt::format("[{}, {})", range.from, range.to);
-}
-
-/// A store that renumbers keeps rotated keys in their raw form as well.
-std::uint64_t bytes_of_row(const StoreModel& store, LayerIndex layer) noexcept {
-  const trace::LayerFormat& format = store.formats[layer];
-  const bool keeps_raw = store.can(trace::Capability::renumbers) && store.rotates(layer);
-  return format.k_row_bytes * (keeps_raw ? 2 : 1) + format.v_row_bytes;
-}
-
-/// Of the rows that a layer holds.
-std::uint64_t held_bytes(const StoreModel& store, LayerIndex layer, Range held) noexcept {
-  if (!is_coded(store, layer)) return held.count() * bytes_of_row(store, layer);
-  return verify::held_bytes(store, layer, trace::Plane::k, held, held.to) +
-         verify::held_bytes(store, layer, trace::Plane::v, held, held.to);
-}
 
 class TraceTruth final : public RuleChecker<TraceTruth, kInfo, Reads> {
  public:
@@ -214,7 +197,7 @@ void TraceTruth::on(const trace::Overwrite& overwrite, const Event& event, const
   const std::uint64_t end = std::uint64_t{overwrite.first} + overwrite.count;
   if (overwrite.first != call_.next_lost || end > call_.after.from)
     violate(event, moment,
-            fmt::format("overwritten: {}", text({static_cast<Position>(call_.next_lost), call_.after.from})),
+            fmt::format("overwritten: {}", to_text({static_cast<Position>(call_.next_lost), call_.after.from})),
             fmt::format("[{}, {})", overwrite.first, end));
   call_.next_lost = std::max(call_.next_lost, end);
   for (std::uint64_t p = overwrite.first; p < std::min<std::uint64_t>(end, call_.before.to); ++p) {
@@ -236,11 +219,11 @@ void TraceTruth::check_appended(const Event& event, const Moment& moment) {
   meet();
   const Range given{call_.before.to, call_.after.to};
   if (call_.next != given.to)
-    violate(event, moment, fmt::format("pieces for all rows given, {}", text(given)),
+    violate(event, moment, fmt::format("pieces for all rows given, {}", to_text(given)),
             fmt::format("pieces up to {}", call_.next));
   // Blocks are given back, not overwritten.
   if (call_.next_lost < call_.after.from && moment.model.pages(event.store) == nullptr)
-    violate(event, moment, fmt::format("overwritten: {}", text({call_.before.from, call_.after.from})),
+    violate(event, moment, fmt::format("overwritten: {}", to_text({call_.before.from, call_.after.from})),
             fmt::format("overwritten up to {}", call_.next_lost));
   check_digests(*rows, event, moment);
 }
@@ -257,7 +240,7 @@ void TraceTruth::check_digests(const LayerModel& rows, const Event& event, const
     is_given = is_given && given && piece.k_digest != 0 && piece.v_digest != 0;
     if (!given || piece.k_digest == 0 || piece.v_digest == 0) continue;
     if (given->k == piece.k_digest && given->v == piece.v_digest) continue;
-    violate(event, moment, fmt::format("{} appended with the digests of the rows given", text(range)),
+    violate(event, moment, fmt::format("{} appended with the digests of the rows given", to_text(range)),
             given->k == piece.k_digest   ? "other values"
             : given->v == piece.v_digest ? "other keys"
                                          : "other keys and values",
@@ -323,7 +306,8 @@ void TraceTruth::on(const trace::Evict& evict, const Event& event, const Moment&
   if (store == nullptr || !call_.is_followed) return;
   const trace::Called& called = store->call.called;
   if (evict.from != called.from || evict.to != called.to)
-    violate(event, moment, fmt::format("evicted: {}", text({called.from, called.to})), text({evict.from, evict.to}));
+    violate(event, moment, fmt::format("evicted: {}", to_text({called.from, called.to})),
+            to_text({evict.from, evict.to}));
   expect_equal("rows moved", call_.moved_most, evict.moved, event, moment);
 }
 
@@ -340,8 +324,8 @@ void TraceTruth::on(const trace::WindowOpened& opened, const Event& event, const
   const trace::Called& called = store->call.called;
   const bool is_asked = called.operation != Operation::window || (opened.from == called.from && opened.to == called.to);
   if (!is_asked)
-    violate(event, moment, fmt::format("a window of {}, as called", text({called.from, called.to})),
-            text({opened.from, opened.to}), store->call.number);
+    violate(event, moment, fmt::format("a window of {}, as called", to_text({called.from, called.to})),
+            to_text({opened.from, opened.to}), store->call.number);
 }
 
 void TraceTruth::on(const trace::WindowRun& run, const Event& event, const Moment& moment) {
@@ -447,7 +431,7 @@ void TraceTruth::on(const trace::Reported& reported, const Event& event, const M
       if (store->is_reader(layer)) continue;
       const LayerModel& rows = *moment.model.layer(event.store, sequence, layer);
       positions += rows.rows();
-      bytes += held_bytes(*store, layer, rows.held()) + held_bytes(*store, layer, rows.sinks());
+      bytes += resident_bytes(*store, layer, rows.held()) + resident_bytes(*store, layer, rows.sinks());
     }
   }
   const bool is_bytes = reported.what == used_bytes;
