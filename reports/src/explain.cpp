@@ -66,7 +66,7 @@ void write_rule(const verify::RuleInfo& info, const Style& style, std::ostream& 
     if (!std::exchange(has_mutant, true)) out << "  seeded faults that it must kill:\n";
     write_mutant(mutant, out);
   }
-  if (!has_mutant) out << "  no seeded fault: no store that can be run here tells what it judges\n";
+  if (info.of_logs) out << "  no seeded fault: no store that can be run here tells what it judges\n";
 }
 
 /// Rules that the mutants of a class were made for, each once.

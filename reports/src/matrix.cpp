@@ -122,7 +122,8 @@ std::vector<std::string> rules_without_kill(const MutantMatrix& matrix) {
   }
   std::vector<std::string> idle;
   for (const std::string& rule : matrix.rules) {
-    if (!killing.contains(rule)) idle.push_back(rule);
+    const bool can_kill = !verify::find_rule(rule)->info.of_logs;
+    if (can_kill && !killing.contains(rule)) idle.push_back(rule);
   }
   return idle;
 }

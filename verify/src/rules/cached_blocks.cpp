@@ -40,6 +40,7 @@ constexpr RuleInfo kInfo{
         "never told), vllm-project/vllm#44451 (tokens of blocks that are left out), vllm-project/vllm-ascend#12002 (a "
         "parent that is another block's)",
     .reads = Reads::kTypes,
+    .of_logs = true,
 };
 
 class CachedBlocks final : public RuleChecker<CachedBlocks, kInfo, Reads> {

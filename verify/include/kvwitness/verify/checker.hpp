@@ -51,6 +51,8 @@ struct RuleInfo {
   std::string_view faults;   ///< what public faults look like: class slugs and `project#number`
   TypeSet reads;             ///< events it is called for
   bool standing = true;      ///< judged on every run; otherwise only where a script asks for it
+  /// Judges what only logs of other engines tell: no store that can be run here tells its events, so none can be wrong.
+  bool of_logs = false;
 };
 
 /// How a trace ended; what stands in the way of a verdict.
