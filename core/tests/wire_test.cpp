@@ -66,11 +66,12 @@ BOOST_AUTO_TEST_CASE(a_configuration_comes_back_as_it_was) {
   BOOST_TEST(back.softcap == config.softcap);
 }
 
-BOOST_AUTO_TEST_CASE(lists_are_taken_as_far_as_they_can_be_meant) {
+BOOST_AUTO_TEST_CASE(lists_are_no_longer_than_they_can_be_meant) {
   const wire::Json answer = wire::parse_message(R"({"pieces":[[0,1,0],[1,1,null],[2,4294967295,9]]})", std::nullopt);
-  const auto pieces = wire::pieces_of(answer, "pieces", 2);
-  BOOST_TEST_REQUIRE(pieces.size() == 2U);
+  const auto pieces = wire::pieces_of(answer, "pieces", 3);
+  BOOST_TEST_REQUIRE(pieces.size() == 3U);
   BOOST_TEST(pieces[1].slot == trace::kNoSlot);
+  BOOST_CHECK_THROW(static_cast<void>(wire::pieces_of(answer, "pieces", 2)), wire::WireError);
   BOOST_TEST(wire::pieces_of(answer, "overwritten", 2).empty());  // absent: none
   BOOST_CHECK_THROW(static_cast<void>(wire::moves_of(answer, "pieces", 9)), wire::WireError);
 }
