@@ -135,12 +135,13 @@ class StreamOrder final : public RuleChecker<StreamOrder, kInfo, Reads> {
   };
 
   void step(std::uint32_t stream, trace::EventType type, std::uint64_t signal) noexcept {
+    if (swap_.is_odd) return;  // else no more parts were told than there are
     const bool copies = type == trace::EventType::SwapOut || type == trace::EventType::SwapIn;
     const trace::EventType part = copies ? trace::EventType::SwapOut : type;
     // Any number of blocks is one part.
     const bool goes_on =
         copies && stream == kCopy && swap_.next != 0 && kOrder[swap_.next - 1].type == trace::EventType::SwapOut;
-    if (goes_on || swap_.is_odd) return;
+    if (goes_on) return;
     const bool is_next =
         swap_.next < kOrder.size() && kOrder[swap_.next].type == part && kOrder[swap_.next].stream == stream;
     const bool is_paired = type != trace::EventType::Wait || signal == swap_.signal;
