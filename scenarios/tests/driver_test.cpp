@@ -345,7 +345,7 @@ BOOST_AUTO_TEST_CASE(claims_name_the_kinds_and_the_command_that_runs_the_case_ag
 BOOST_AUTO_TEST_CASE(an_unknown_kind_is_told_where_the_script_names_it) {
   const auto message = [](const std::string& stores) -> std::string {
     try {
-      record_steps(stores, R"({"op": "append"})");
+      static_cast<void>(record_steps(stores, R"({"op": "append"})"));
     } catch (const trace::Error& error) {
       return error.what();
     }
