@@ -219,11 +219,26 @@ std::optional<VllmMessage> message_of_frames(const JsonReader& frames) {
   return message;
 }
 
+/// Far more than a batch has. A device that never ends a line is not read on.
+constexpr std::size_t kLineMax = std::size_t{16} << 20U;
+
+/// False where nothing is left.
+bool next_line(std::istream& in, std::string& line, const std::string& at) {
+  line.clear();
+  for (int c = in.get(); c != std::istream::traits_type::eof(); c = in.get()) {
+    if (c == '\n') return true;
+    if (line.size() == kLineMax) throw trace::Error(fmt::format("{}: is longer than {} bytes", at, kLineMax));
+    line += static_cast<char>(c);
+  }
+  return !line.empty();
+}
+
 void read_lines(std::istream& in, const std::string& name, const std::function<void(const VllmMessage&)>& take) {
   std::string line;
-  for (std::uint64_t number = 1; std::getline(in, line); ++number) {
-    if (line.find_first_not_of(" \t\r") == std::string::npos) continue;
-    take(message_of_line(line, fmt::format("{}:{}", name, number)));
+  for (std::uint64_t number = 1;; ++number) {
+    const std::string at = fmt::format("{}:{}", name, number);
+    if (!next_line(in, line, at)) return;
+    if (line.find_first_not_of(" \t\r") != std::string::npos) take(message_of_line(line, at));
   }
 }
 

@@ -212,6 +212,7 @@ BOOST_AUTO_TEST_CASE(frames_of_msgpack_say_the_same_as_lines) {
 
 BOOST_AUTO_TEST_CASE(what_is_no_such_log_is_refused_with_its_place) {
   refused("{\"seq\": 0}\n", "log.jsonl:1 has no 'batch'");
+  refused("\n" + std::string((16U << 20U) + 1, ' '), "log.jsonl:2: is longer than");
   refused("\n" + line(0, kFirst) + "{]\n", "log.jsonl:3:");
   refused(line(0, R"(["BlockMoved", [1]])"), "none of BlockStored, BlockRemoved, AllBlocksCleared");
   refused(line(0, R"(["BlockStored", [true], null, [], 2])"), "is no hash");
@@ -239,6 +240,7 @@ BOOST_AUTO_TEST_CASE(the_program_takes_logs) {
   BOOST_TEST(run_shell(program + "check --from vllm " + torn).code == 9);
   BOOST_TEST(run_shell(program + "check " + right).code == 2);
   BOOST_TEST(run_shell(program + "check --from vllm /no/such/log").code == 2);
+  BOOST_TEST(run_shell(program + "check --from vllm /dev/zero").code == 2);
   const std::string trace = (scratch.path() / "trace.jsonl").string();
   BOOST_TEST(run_shell(program + "convert --from vllm " + wrong + " --to jsonl -o " + trace).code == 0);
   BOOST_TEST(run_shell(program + "check " + trace).code == 1);

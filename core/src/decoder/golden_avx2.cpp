@@ -135,7 +135,8 @@ __m256d rough_exp(__m256d x) noexcept {
 }
 
 /// Whether the exact value could lie on the other side of the middle between two floats: `value` is within 64 units in
-/// the last place of it, many more than it or the C library's can be wrong by.
+/// the last place of it, many more than it or the C library's can be wrong by. With glibc 2.36 no float needs it (all
+/// were tried); another library's exp may be wrong by another last place.
 __m256i near_a_middle(__m256d value) noexcept {
   constexpr long long kBelowFloat = (1LL << 29) - 1;
   constexpr long long kMiddle = 1LL << 28;
