@@ -3,6 +3,7 @@
 
 #include <boost/test/unit_test.hpp>
 
+#include <filesystem>
 #include <string>
 
 using namespace kvwitness::reports::testing;
@@ -51,6 +52,36 @@ BOOST_AUTO_TEST_CASE(a_trace_survives_a_report_of_its_name) {
   BOOST_TEST(run_shell(program("convert " + trace + " --to perfetto -o " + trace)).code == 2);
   BOOST_TEST((read_text(trace) == before));
   BOOST_TEST(run_shell(program("check " + trace)).code == 0);
+}
+
+/// One file under two names, and what only looks like two places.
+BOOST_AUTO_TEST_CASE(no_report_takes_the_place_of_another) {
+  const Scratch scratch;
+  const std::string run = "run " + scratch.write("s.jsonc", kScript).string() + " --store ring ";
+  const std::string directory = scratch.path().string();
+  const auto clash = [&](const std::string& arguments, const std::string& part) {
+    const Finished finished = run_shell(program(arguments));
+    BOOST_TEST(finished.code == 2, arguments << ": " << finished.output);
+    BOOST_TEST(finished.output.find(part) != std::string::npos, finished.output);
+  };
+  clash(run + "--report json=" + directory + "/r.json --report sarif=" + directory + "/./r.json", "two reports go to");
+  clash(run + "--report json=/dev/stdout --report text=-", "only one report can go to standard output");
+  clash(run + "--report json=" + directory + "/new.jsonc", "*.jsonc are scripts");
+  BOOST_TEST(!std::filesystem::exists(scratch.path() / "new.jsonc"));
+  const std::string conform = "conform --store ring --filter 'ring/every-wrap-offset[before=9]' ";
+  clash(conform + "--profile " + directory + "/p.json --report json=" + directory + "/p.json", "two reports go to");
+  clash(conform + "--profile - --report json=-", "only one report can go to standard output");
+  // Two devices, or one terminal under two names, are nobody's loss.
+  BOOST_TEST(run_shell(program(run + "--report json=/dev/null --report sarif=/dev/stderr 2> /dev/null")).code == 0);
+}
+
+BOOST_AUTO_TEST_CASE(times_that_nobody_can_wait_are_refused) {
+  for (const char* option :
+       {"--timeout nan", "--timeout 0", "--timeout 1e308", "--timeout 1e-9", "--shrink-time inf"}) {
+    const Finished finished = run_shell(program(std::string("conform --store ring ") + option));
+    BOOST_TEST(finished.code == 2, option);
+    BOOST_TEST(finished.output.find("is no number of seconds from") != std::string::npos, finished.output);
+  }
 }
 
 BOOST_AUTO_TEST_CASE(mutants_that_no_scenario_reaches_are_nothing_selected) {
