@@ -303,6 +303,22 @@ BOOST_AUTO_TEST_CASE(a_capability_that_no_scenario_exercised_fails) {
   BOOST_TEST(text_of(result).find("passes what was selected") != std::string::npos);
 }
 
+/// Of the whole library, and of nothing less, a report has what was exercised; a shard its own part.
+BOOST_AUTO_TEST_CASE(a_report_of_the_whole_library_counts_what_was_exercised) {
+  const auto report_of = [](const std::string& options) {
+    const auto finished = reports::testing::run_shell(
+        KVWITNESS_BINARY_DIR "/bin/kvwitness conform --store ring --report json=- --shrink-time 0 " + options);
+    BOOST_TEST(finished.code == 0, finished.output);
+    return nlohmann::json::parse(finished.output);
+  };
+  const auto part = report_of("--shard 1/40");
+  std::uint64_t cases = 0;
+  for (const auto& use : part["capabilities"]) cases += use["cases"].get<std::uint64_t>();
+  BOOST_TEST(part["capabilities"].size() > 5U);
+  BOOST_TEST(cases > 0U);
+  BOOST_TEST(report_of("--filter 'ring/every-wrap-offset[before=9]'")["capabilities"].is_null());
+}
+
 BOOST_AUTO_TEST_CASE(the_program_says_what_it_cannot_ask) {
   const std::string program = KVWITNESS_BINARY_DIR "/bin/kvwitness ";
   const auto says = [&](const std::string& arguments, const std::string& part) {
