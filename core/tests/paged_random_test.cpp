@@ -490,20 +490,6 @@ BOOST_AUTO_TEST_CASE(a_chunk_that_only_the_first_layer_has_room_for) {
   run.run(4000);
 }
 
-BOOST_AUTO_TEST_CASE(pools_whose_slots_have_no_number_are_refused_by_name) {
-  const auto complaint = [](std::uint32_t blocks, std::uint32_t host_blocks) -> std::string {
-    try {
-      static_cast<void>(make_paged_store(pool_of({small_layer(8, {}, false)}, 4, blocks, host_blocks)));
-    } catch (const kvwitness::trace::Error& error) {
-      return error.what();
-    }
-    return {};
-  };
-  BOOST_TEST(complaint(2, 2).empty());
-  BOOST_TEST(complaint(1U << 30, 2).starts_with("pool_blocks: 1073741824 "));
-  BOOST_TEST(complaint(2, 1U << 30).starts_with("host_blocks: 1073741824 "));
-}
-
 BOOST_AUTO_TEST_CASE(one_row_a_block_of_one_layer) {
   PagedRun run(pool_of({small_layer(7, {4, true}, true)}, 1, 20), 8);
   run.run(8000);

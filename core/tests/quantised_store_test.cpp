@@ -398,25 +398,6 @@ BOOST_AUTO_TEST_CASE(copies_of_rows_that_became_codes_are_stale) {
   BOOST_TEST(store.still_valid(*newest).ok());
 }
 
-BOOST_AUTO_TEST_CASE(memory_is_codes_and_recent_rows) {
-  StoreConfig config;
-  config.layers = {{.q_heads = 2, .kv_heads = 1, .head_dim = 64, .window = {}, .capacity = 100}};
-  config.sequences = 3;
-  config.k_type = DType::q8_0;
-  config.v_type = DType::rotated;
-  config.v_rotated = {3, 32, 1, 7};
-  config.recent = 10;
-  config.quantise_group = 8;
-  const auto store = make_quantised_store(config);
-  const MemoryReport memory = store->memory();
-  BOOST_REQUIRE_EQUAL(memory.storages.size(), 4U);
-  BOOST_TEST(memory.storages[0].bytes == 3U * 100 * 68);
-  BOOST_TEST(memory.storages[1].bytes == 3U * 17 * 64 * 4);
-  BOOST_TEST(memory.storages[2].bytes == 3U * 100 * 2 * (4 + 12 + 4 + 4));
-  BOOST_TEST(memory.storages[3].bytes == 3U * 17 * 64 * 4);
-  BOOST_TEST(memory.reserved_bytes == 3U * (100 * 68 + 100 * 48 + 2 * 17 * 256));
-}
-
 BOOST_AUTO_TEST_CASE(configurations_that_make_no_sense_are_refused) {
   StoreConfig config = coded_config(small_layer(8, {}, false), 2, 4);
   BOOST_TEST(complaint(config).empty());
