@@ -16,9 +16,14 @@ inline constexpr std::size_t kPartialSums = 16;
 /// rows that come from memory this counts for more (1, 2, 4 and 8, measured).
 inline constexpr std::size_t kTileKeys = 2;
 
-/// Keys of two tiles that follow one another, which are computed together where arithmetic is the limit: so query rows
-/// and sums are read half as often.
-inline constexpr std::size_t kTileKeysMax = 2 * kTileKeys;
+/// Keys of tiles that follow one another, which are computed together where arithmetic is the limit: so query rows and
+/// sums are read less often. More than those of two tiles only where rows are short: long ones would not be read in
+/// order any more.
+inline constexpr std::size_t kTileKeysMax = 4 * kTileKeys;
+inline constexpr std::size_t kShortRowBytes = 1024;
+[[nodiscard]] constexpr std::size_t keys_together(std::size_t row_bytes) noexcept {
+  return row_bytes < kShortRowBytes ? kTileKeysMax : 2 * kTileKeys;
+}
 
 /// How far ahead of its use each stream is asked for, in bytes: the best of 512 to 8192, measured.
 inline constexpr std::size_t kAheadBytes = 4096;

@@ -27,6 +27,7 @@ struct Registers {
   static constexpr std::size_t kScoreRows = 4;
   static constexpr std::size_t kScoreKeysMax = kTileKeys;
   static constexpr std::size_t kAddRows = 2;
+  static constexpr std::size_t kAddParts = 4;
 
   /// Keeps a value in its register: of two keys' tiles GCC 12 would load it again for each use. Where there are more
   /// keys it does not, and this would cost registers.
@@ -356,6 +357,36 @@ struct BlockLoops {
     step(whole, v);
   }
 
+  /// As add_rows, of all the tile's keys to heads of whole strips, `parts` batches each, which stay in registers
+  /// meanwhile: of more than four keys this costs less than loading and storing each sum for every four.
+  template <RowFormat format, std::size_t rows, std::size_t parts>
+  static void add_strips(const BlockShape& shape, const Tile& tile, std::size_t element, float* sums,
+                         std::size_t first) noexcept {
+    using Loads = RowLoads<Arch, format>;
+    const std::uintptr_t ahead = tile.ahead;
+    const std::size_t padded = shape.padded;
+    for (std::size_t d = 0; d < shape.dim; d += parts * kSize) {
+      float* const to = sums + first * padded + d;
+      Batch sum[rows][parts];
+      for (std::size_t row = 0; row < rows; ++row)
+        for (std::size_t part = 0; part < parts; ++part)
+          sum[row][part] = Batch::load_unaligned(to + row * padded + part * kSize);
+      for (std::size_t key = 0; key < tile.count; ++key) {
+        const float* const weights = tile.scores[key] + first;
+        Batch weight[rows];
+        for (std::size_t row = 0; row < rows; ++row) weight[row] = Batch(weights[row]);
+        for (std::size_t part = 0; part < parts; ++part) {
+          const Batch v = Loads::stream(tile.rows[key], element + d + part * kSize, ahead);
+          for (std::size_t row = 0; row < rows; ++row)
+            sum[row][part] = Fused<Arch>::add(weight[row], v, sum[row][part]);
+        }
+      }
+      for (std::size_t row = 0; row < rows; ++row)
+        for (std::size_t part = 0; part < parts; ++part)
+          sum[row][part].store_unaligned(to + row * padded + part * kSize);
+    }
+  }
+
   static bool sees(const RunningRows& running, std::size_t row, std::uint32_t index) noexcept {
     const auto at = static_cast<float>(index);
     return running.from == nullptr || ((running.from[row] <= at || at < running.sinks) && at < running.to[row]);
@@ -370,16 +401,25 @@ struct BlockLoops {
   }
 
   template <RowFormat format, std::size_t rows>
-  static void add_seen(const BlockShape& shape, const Tile& tile, std::size_t element, const RunningRows& running,
-                       std::size_t first) noexcept {
-    if (all_see(running, first, rows, tile)) {
-      switch (tile.count) {
-        case 1: return add_rows<format, rows, 1>(shape, tile, 0, element, running.sums, first);
-        case 2: return add_rows<format, rows, 2>(shape, tile, 0, element, running.sums, first);
-        case 3: return add_rows<format, rows, 3>(shape, tile, 0, element, running.sums, first);
-        default: return add_rows<format, rows, kTileKeysMax>(shape, tile, 0, element, running.sums, first);
+  static void add_all(const BlockShape& shape, const Tile& tile, std::size_t element, float* sums,
+                      std::size_t first) noexcept {
+    constexpr std::size_t kAtOnce = 2 * kTileKeys;
+    if (tile.count > kAtOnce && shape.dim % (Fit::kAddParts * kSize) == 0)
+      return add_strips<format, rows, Fit::kAddParts>(shape, tile, element, sums, first);
+    for (std::size_t key = 0; key < tile.count; key += kAtOnce) {
+      switch (tile.count - key) {
+        case 1: add_rows<format, rows, 1>(shape, tile, key, element, sums, first); break;
+        case 2: add_rows<format, rows, 2>(shape, tile, key, element, sums, first); break;
+        case 3: add_rows<format, rows, 3>(shape, tile, key, element, sums, first); break;
+        default: add_rows<format, rows, kAtOnce>(shape, tile, key, element, sums, first); break;
       }
     }
+  }
+
+  template <RowFormat format, std::size_t rows>
+  static void add_seen(const BlockShape& shape, const Tile& tile, std::size_t element, const RunningRows& running,
+                       std::size_t first) noexcept {
+    if (all_see(running, first, rows, tile)) return add_all<format, rows>(shape, tile, element, running.sums, first);
     for (std::size_t key = 0; key < tile.count; ++key)
       for (std::size_t row = first; row < first + rows; ++row)
         if (sees(running, row, tile.index[key])) add_rows<format, 1, 1>(shape, tile, key, element, running.sums, row);
@@ -406,8 +446,10 @@ struct BlockLoops {
   static void add_walk(const BlockShape& shape, const KeyWalk& walk, const RunningRows& running) noexcept {
     // Where a part of the block is missing, keys of the next tile fill this one up: that changes no order.
     Tile tile;
-    const std::size_t most = RowLoads<Arch, format>::is_arithmetic_bound(shape.rows) ? kTileKeysMax : kTileKeys;
-    const LookAhead ahead(walk, RowLoads<Arch, format>::bytes(shape.kv_heads * shape.dim));
+    const std::size_t row_bytes = RowLoads<Arch, format>::bytes(shape.kv_heads * shape.dim);
+    const std::size_t most =
+        RowLoads<Arch, format>::is_arithmetic_bound(shape.rows) ? keys_together(row_bytes) : kTileKeys;
+    const LookAhead ahead(walk, row_bytes);
     for (std::uint32_t i = walk.first; i < walk.first + walk.tiles; ++i) {
       for (std::uint32_t slot = 0; slot < kTileKeys; ++slot) {
         const std::uint32_t key = i + slot * walk.apart;

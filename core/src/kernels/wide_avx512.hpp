@@ -40,8 +40,9 @@ struct Registers<xsimd::avx512bw> {
   using Batch = xsimd::batch<float, xsimd::avx512bw>;
   static constexpr std::size_t kParts = 1;
   static constexpr std::size_t kScoreRows = 4;
-  static constexpr std::size_t kScoreKeysMax = kTileKeysMax;
+  static constexpr std::size_t kScoreKeysMax = 2 * kTileKeys;
   static constexpr std::size_t kAddRows = 4;
+  static constexpr std::size_t kAddParts = 4;
 
   static void keep(Batch& value) noexcept { asm("" : "+v"(value.data)); }
 

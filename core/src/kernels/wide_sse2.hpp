@@ -36,6 +36,7 @@ struct Registers<xsimd::sse2> {
   static constexpr std::size_t kScoreRows = 4;
   static constexpr std::size_t kScoreKeysMax = kTileKeys;
   static constexpr std::size_t kAddRows = 2;
+  static constexpr std::size_t kAddParts = 4;
 
   static void keep(Batch& value) noexcept { asm("" : "+x"(value.data)); }
 
