@@ -226,12 +226,30 @@ BOOST_AUTO_TEST_CASE(a_store_is_lost_in_the_call_that_it_does_not_answer) {
   BOOST_TEST((loss_of_extent("sleep 60", std::chrono::milliseconds(300)) == Loss{LossKind::silent, 300}));
   BOOST_TEST((loss_of_extent("read line; echo nonsense") == Loss{LossKind::garbled, 0}));
   BOOST_TEST((loss_of_extent(R"(read line; echo '{"id":99,"from":0,"to":0}')") == Loss{LossKind::garbled, 0}));
+  BOOST_TEST((loss_of_extent(R"(read line; printf '{"id":3,"from":0,"to":0}\0\n')") == Loss{LossKind::garbled, 0}));
+  BOOST_TEST((loss_of_extent(R"(read line; echo '{"id":3,"from":0,"to":0,"id":3}')") == Loss{LossKind::garbled, 0}));
   BOOST_TEST((loss_of_extent(R"(read line; echo '{"id":3,"from":0}')") == Loss{LossKind::misshapen, 0}));
   BOOST_TEST((loss_of_extent(R"(read line; echo '{"id":3,"from":-1,"to":0}')") == Loss{LossKind::misshapen, 0}));
   BOOST_TEST(
       (loss_of_extent(R"(read line; echo '{"id":3,"from":0,"to":4294967296}')") == Loss{LossKind::misshapen, 0}));
   BOOST_TEST((loss_of_extent(R"(read line; echo '{"id":3,"refused":"because"}')") == Loss{LossKind::misshapen, 0}));
   BOOST_TEST(!has_children());
+}
+
+BOOST_AUTO_TEST_CASE(a_store_has_ended_at_once_even_where_another_process_holds_its_output) {
+  using trace::Loss;
+  using trace::LossKind;
+  const auto start = std::chrono::steady_clock::now();
+  BOOST_TEST((loss_of_extent("read line; sleep 60 & exit 7", std::chrono::seconds(30)) == Loss{LossKind::ended, 7}));
+  BOOST_TEST((loss_of_extent("read line; sleep 60 & kill -KILL $$", std::chrono::seconds(30)) ==
+              Loss{LossKind::killed, SIGKILL}));
+  BOOST_TEST((std::chrono::steady_clock::now() - start < std::chrono::seconds(10)));
+  BOOST_TEST(!has_children());
+}
+
+BOOST_AUTO_TEST_CASE(an_answer_given_before_the_end_is_read_where_another_process_holds_the_output) {
+  BOOST_TEST((loss_of_extent(R"(read line; echo '{"id":3,"from":0}'; sleep 60 & exit 7)", std::chrono::seconds(30)) ==
+              trace::Loss{trace::LossKind::misshapen, 0}));
 }
 
 BOOST_AUTO_TEST_CASE(rows_of_another_length_are_no_answer) {

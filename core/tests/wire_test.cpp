@@ -66,6 +66,25 @@ BOOST_AUTO_TEST_CASE(a_configuration_comes_back_as_it_was) {
   BOOST_TEST(back.softcap == config.softcap);
 }
 
+BOOST_AUTO_TEST_CASE(what_the_parser_would_pass_over_is_no_message) {
+  const auto says = [](std::string_view line, std::string_view word) {
+    try {
+      static_cast<void>(wire::parse_message(line, 3));
+      return false;
+    } catch (const wire::WireError& error) {
+      return error.kind() == trace::LossKind::garbled && std::string_view(error.what()).find(word) != std::string::npos;
+    }
+  };
+  using namespace std::string_view_literals;
+  BOOST_TEST(says("{\"id\":3}\0"sv, "NUL"));
+  BOOST_TEST(says("{\"id\":3}\0 and more"sv, "NUL"));
+  BOOST_TEST(says("\0{\"id\":3}"sv, "NUL"));
+  BOOST_TEST(says(R"({"id":4,"id":3})", "the member 'id' twice"));
+  BOOST_TEST(says(R"({"id":3,"k":[1],"v":[2],"k":[1]})", "the member 'k' twice"));
+  BOOST_TEST(says(R"({"id":3,"config":{"layers":[{"a":1,"a":2}]}})", "the member 'a' twice"));
+  BOOST_TEST(!says(R"({"id":3,"config":{"id":1,"layers":[{"id":1},{"id":2}]},"a":{"config":1}})", ""));
+}
+
 BOOST_AUTO_TEST_CASE(lists_are_no_longer_than_they_can_be_meant) {
   const wire::Json answer = wire::parse_message(R"({"pieces":[[0,1,0],[1,1,null],[2,4294967295,9]]})", std::nullopt);
   const auto pieces = wire::pieces_of(answer, "pieces", 3);

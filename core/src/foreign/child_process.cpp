@@ -24,6 +24,9 @@ using trace::LossKind;
 
 /// How long a child that closed its output has to end by itself.
 constexpr std::chrono::milliseconds kTimeToEnd{1000};
+/// Where another process holds its output, a child's end shows in no pipe: how often is looked for it. A pidfd would
+/// wake us at once, and is refused in some sandboxes.
+constexpr long kLookMilliseconds = 20;
 constexpr int kNotExecuted = 127;  // as shells say it
 
 struct Pipe {
@@ -147,19 +150,28 @@ void ChildProcess::end() noexcept {
   child_ = -1;
 }
 
+bool ChildProcess::is_gone() const noexcept {
+  siginfo_t state{};
+  // Its status stays for `ending`.
+  return waitid(P_PID, static_cast<id_t>(child_), &state, WEXITED | WNOHANG | WNOWAIT) == 0 && state.si_pid == child_;
+}
+
 ChildProcess::Ready ChildProcess::wait(bool for_input, Clock::time_point deadline) const {
   for (;;) {
+    // Before the poll: what it wrote before its end is then found there.
+    const bool gone = is_gone();
     const auto left = std::chrono::ceil<std::chrono::milliseconds>(deadline - Clock::now()).count();
     std::array<pollfd, 2> ends{pollfd{output_, POLLIN, 0}, pollfd{input_, POLLOUT, 0}};
-    constexpr long kPollMax = 1000;
-    const int found = poll(ends.data(), for_input ? 2 : 1, static_cast<int>(std::clamp<long>(left, 0, kPollMax)));
+    const long most = gone ? 0 : kLookMilliseconds;
+    const int found = poll(ends.data(), for_input && !gone ? 2 : 1, static_cast<int>(std::clamp<long>(left, 0, most)));
     if (found > 0) {
       const bool output = ends[0].revents != 0;
-      const bool input = for_input && ends[1].revents != 0;
+      const bool input = ends[1].revents != 0;
       if (output && input) return Ready::both;
       return output ? Ready::output : Ready::input;
     }
     if (found < 0 && errno != EINTR) return Ready::nothing;
+    if (found == 0 && gone) return Ready::ended;
     if (left <= 0) return Ready::nothing;
   }
 }
@@ -225,6 +237,10 @@ bool ChildProcess::exchange(std::string_view line, std::string& answer, std::chr
     const Ready ready = wait(!rest.empty(), deadline);
     if (ready == Ready::nothing) {
       loss = {LossKind::silent, static_cast<std::uint32_t>(limit.count())};
+      return false;
+    }
+    if (ready == Ready::ended) {
+      loss = ending();
       return false;
     }
     if (ready != Ready::output && !send_some(rest, loss)) return false;

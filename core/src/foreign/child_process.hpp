@@ -39,9 +39,11 @@ class ChildProcess {
 
  private:
   /// What a wait for the child's pipes found.
-  enum class Ready { input, output, both, nothing };
+  enum class Ready { input, output, both, nothing, ended };
 
+  /// ended: the child is gone, and all that was in its output has been read. Others may still hold that output.
   [[nodiscard]] Ready wait(bool for_input, Clock::time_point deadline) const;
+  [[nodiscard]] bool is_gone() const noexcept;
   [[nodiscard]] bool send_some(std::string_view& rest, trace::Loss& loss);
   [[nodiscard]] bool receive_some(trace::Loss& loss);
   /// Why nothing more comes: the child ended, or it closed its output.

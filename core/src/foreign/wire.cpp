@@ -11,6 +11,7 @@
 #include <cmath>
 #include <cstring>
 #include <limits>
+#include <set>
 
 namespace kvwitness::core::wire {
 namespace {
@@ -97,6 +98,33 @@ void fill_from_array(const Json& list, const char* key, std::span<std::byte> out
   }
 }
 
+/// What the parser lets pass: deep values, which are destroyed by recursion, and members given twice, of which it keeps
+/// the last.
+class LineCheck {
+ public:
+  bool operator()(int depth, Json::parse_event_t event, Json& value) {
+    constexpr int kLevelsMax = 16;
+    is_deep_ = is_deep_ || depth > kLevelsMax;
+    if (depth > kLevelsMax) return false;
+    if (event == Json::parse_event_t::object_start) open_.emplace_back();
+    if (event == Json::parse_event_t::object_end) open_.pop_back();
+    if (event == Json::parse_event_t::key) take(value.get_ref<const std::string&>());
+    return true;
+  }
+  [[nodiscard]] bool is_deep() const noexcept { return is_deep_; }
+  /// Name of the first member that its object has twice.
+  [[nodiscard]] const std::optional<std::string>& twice() const noexcept { return twice_; }
+
+ private:
+  void take(const std::string& key) {
+    if (!open_.back().insert(key).second && !twice_) twice_ = key;
+  }
+
+  std::vector<std::set<std::string>> open_;
+  std::optional<std::string> twice_;
+  bool is_deep_ = false;
+};
+
 }  // namespace
 
 std::string excerpt(std::string_view text) {
@@ -107,16 +135,19 @@ std::string excerpt(std::string_view text) {
 }
 
 Json parse_message(std::string_view line, std::optional<std::uint64_t> id) {
-  constexpr int kLevelsMax = 16;
-  bool is_deep = false;
-  // Deep values are destroyed by recursion.
-  const auto bounded = [&](int depth, Json::parse_event_t /*event*/, Json& /*value*/) {
-    is_deep = is_deep || depth > kLevelsMax;
-    return depth <= kLevelsMax;
+  // The parser takes it for the end, and would not look at what follows.
+  if (line.find('\0') != std::string_view::npos)
+    throw WireError(LossKind::garbled, fmt::format("a line with a NUL byte in it: {}", excerpt(line)));
+  LineCheck check;
+  const auto checked = [&check](int depth, Json::parse_event_t event, Json& value) {
+    return check(depth, event, value);
   };
-  const Json message = Json::parse(line.begin(), line.end(), bounded, false);
-  if (is_deep || !message.is_object())
+  const Json message = Json::parse(line.begin(), line.end(), checked, false);
+  if (check.is_deep() || !message.is_object())
     throw WireError(LossKind::garbled, fmt::format("a line that is no JSON object: {}", excerpt(line)));
+  if (check.twice())
+    throw WireError(LossKind::garbled,
+                    fmt::format("a line with the member {} twice: {}", excerpt(*check.twice()), excerpt(line)));
   if (!id) return message;
   const auto found = message.find("id");
   const bool is_its = found != message.end() && found->is_number_unsigned() && found->get<std::uint64_t>() == *id;
