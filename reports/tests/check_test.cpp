@@ -146,6 +146,9 @@ BOOST_AUTO_TEST_CASE(converting_there_and_back_gives_the_same_bytes) {
                  .complete);
   BOOST_TEST(reports::testing::read_text(scratch.path() / "b.jsonl") == reports::testing::read_text(run.trace));
   BOOST_CHECK_THROW(reports::convert_trace(run.trace, trace::TraceFormat::blocks, run.trace), trace::Error);
+  std::ostringstream stream;
+  BOOST_TEST(reports::convert_trace(run.trace, trace::TraceFormat::blocks, stream).complete);
+  BOOST_TEST((stream.str() == reports::testing::read_text(scratch.path() / "a.blocks")));
 }
 
 BOOST_AUTO_TEST_SUITE_END()

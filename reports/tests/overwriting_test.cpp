@@ -54,6 +54,29 @@ BOOST_AUTO_TEST_CASE(a_trace_survives_a_report_of_its_name) {
   BOOST_TEST(run_shell(program("check " + trace)).code == 0);
 }
 
+/// Standard output is written to as the shell opened it, and not opened anew, which would empty a file.
+BOOST_AUTO_TEST_CASE(a_trace_goes_to_standard_output_as_it_is) {
+  const Scratch scratch;
+  const auto script = scratch.write("s.jsonc", kScript);
+  const std::string directory = (scratch.path() / "traces").string();
+  BOOST_TEST(run_shell(program("run " + script.string() + " --store ring --trace-dir " + directory)).code == 0);
+  const std::string trace = directory + "/a+b@ring.jsonl";
+  const std::string before = read_text(trace);
+  const auto behind = scratch.write("behind", "first\n");
+  const std::string convert = program("convert " + trace + " --to jsonl -o - ");
+  BOOST_TEST(run_shell(convert + ">> " + behind.string()).code == 0);
+  BOOST_TEST((read_text(behind) == "first\n" + before));
+  for (const std::string to : {">> " + trace, std::string("2>&1 > /dev/full"), std::string("2>&1 >&-")}) {
+    const Finished finished = run_shell(convert + to);
+    BOOST_TEST(finished.code == 2, to);
+    if (!to.ends_with(trace))
+      BOOST_TEST(finished.output.find("standard output: cannot be written") != std::string::npos);
+  }
+  BOOST_TEST((read_text(trace) == before));
+  BOOST_TEST(run_shell("{ " + convert + "; echo $? >&2; } 2>&1 > /dev/null").output == "0\n");
+  BOOST_TEST(run_shell("{ " + convert + "; echo $? >&2; } 2>&1 | true").output.empty());
+}
+
 /// One file under two names, and what only looks like two places.
 BOOST_AUTO_TEST_CASE(no_report_takes_the_place_of_another) {
   const Scratch scratch;

@@ -6,6 +6,8 @@
 #include <unistd.h>
 #include <cerrno>
 #include <cstring>
+#include <ostream>
+#include <utility>
 
 namespace kvwitness::trace {
 namespace {
@@ -17,6 +19,10 @@ constexpr std::size_t kBufferBytes = 256U << 10;
 Spool::Spool(const std::filesystem::path& file)
     : name_(file.string()), descriptor_(::open(file.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666)) {
   if (descriptor_ < 0) fail("cannot be written", errno);
+  buffer_.reserve(kBufferBytes);
+}
+
+Spool::Spool(std::ostream& stream, std::string name) : name_(std::move(name)), stream_(&stream) {
   buffer_.reserve(kBufferBytes);
 }
 
@@ -35,7 +41,7 @@ void Spool::fail(const char* what, int error_number) {
 }
 
 void Spool::append(std::string_view bytes) {
-  if (descriptor_ < 0) fail("is closed", EBADF);
+  if (descriptor_ < 0 && stream_ == nullptr) fail("is closed", EBADF);
   if (!failure_.empty()) throw Error(Location{name_, {}, {}, {}}, failure_);
   if (buffer_.size() + bytes.size() > kBufferBytes) flush();
   if (bytes.size() >= kBufferBytes) {
@@ -49,9 +55,14 @@ void Spool::flush() {
   if (!failure_.empty()) throw Error(Location{name_, {}, {}, {}}, failure_);
   write_out(buffer_);
   buffer_.clear();
+  if (stream_ != nullptr) stream_->flush();
 }
 
 void Spool::write_out(std::string_view bytes) {
+  if (stream_ != nullptr) {
+    stream_->write(bytes.data(), static_cast<std::streamsize>(bytes.size()));
+    return;
+  }
   while (!bytes.empty()) {
     const ssize_t count = ::write(descriptor_, bytes.data(), bytes.size());
     if (count >= 0) {
@@ -63,6 +74,10 @@ void Spool::write_out(std::string_view bytes) {
 }
 
 void Spool::close() {
+  if (stream_ != nullptr) {
+    flush();
+    stream_ = nullptr;
+  }
   if (descriptor_ < 0) return;
   flush();
   const int result = ::close(descriptor_);

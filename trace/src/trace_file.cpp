@@ -21,10 +21,17 @@ namespace kvwitness::trace {
 
 struct TraceWriter::State {
   State(const std::filesystem::path& file, TraceFormat format, const TraceHeader& header, const NameTable& names)
-      : spool(file),
-        records(format == TraceFormat::jsonl ? make_jsonl_writer(spool, header, names)
-                                             : make_blocks_writer(spool, header, names)) {
+      : spool(file), records(writer_for(spool, format, header, names)) {
     spool.flush();
+  }
+  State(std::ostream& stream, TraceFormat format, const TraceHeader& header, const NameTable& names)
+      : spool(stream, "the stream"), records(writer_for(spool, format, header, names)) {
+    spool.flush();
+  }
+  static std::unique_ptr<RecordWriter> writer_for(Spool& spool, TraceFormat format, const TraceHeader& header,
+                                                  const NameTable& names) {
+    return format == TraceFormat::jsonl ? make_jsonl_writer(spool, header, names)
+                                        : make_blocks_writer(spool, header, names);
   }
 
   void flush() {
@@ -54,7 +61,12 @@ OpenWriters& open_writers() {
 
 TraceWriter::TraceWriter(const std::filesystem::path& file, TraceFormat format, const TraceHeader& header,
                          const NameTable& names)
-    : state_(std::make_unique<State>(file, format, header, names)) {
+    : TraceWriter(std::make_unique<State>(file, format, header, names)) {}
+
+TraceWriter::TraceWriter(std::ostream& stream, TraceFormat format, const TraceHeader& header, const NameTable& names)
+    : TraceWriter(std::make_unique<State>(stream, format, header, names)) {}
+
+TraceWriter::TraceWriter(std::unique_ptr<State> state) : state_(std::move(state)) {
   OpenWriters& all = open_writers();
   const std::scoped_lock lock(all.mutex);
   all.writers.push_back(this);

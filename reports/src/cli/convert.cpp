@@ -38,12 +38,16 @@ int incomplete(const std::string& why) {
   return static_cast<int>(reports::ExitCode::inconclusive);
 }
 
+/// Standard output may be the trace too, appended to by the shell.
+void refuse_same_file(const ConvertOptions& options) {
+  const bool is_standard = options.output == "-";
+  std::error_code differs;
+  if (std::filesystem::equivalent(options.trace, is_standard ? "/dev/stdout" : options.output, differs))
+    throw trace::Error((is_standard ? "standard output" : options.output) + " is the trace that is converted");
+}
+
 int convert_to_timeline(const ConvertOptions& options, const std::filesystem::path& trace) {
   const reports::CaseResult judged = reports::check_trace(trace);
-  std::error_code differs;
-  if (std::filesystem::equivalent(options.trace, options.output, differs)) {
-    throw trace::Error(options.output + " is the trace that is converted");
-  }
   Output output(options.output);
   reports::PerfettoWriter writer(output.stream());
   writer.add_trace(trace, judged.verdict);
@@ -52,12 +56,21 @@ int convert_to_timeline(const ConvertOptions& options, const std::filesystem::pa
   return judged.incomplete.empty() ? 0 : incomplete(judged.incomplete);
 }
 
+trace::TraceEnd convert_to_output(const std::filesystem::path& trace, trace::TraceFormat format) {
+  Output output("-");
+  trace::TraceEnd end = reports::convert_trace(trace, format, output.stream());
+  output.close();
+  return end;
+}
+
 int convert(const ConvertOptions& options) {
   TraceSource source(options.from);
   const std::filesystem::path trace = source.trace_of(options.trace);
+  refuse_same_file(options);
   if (options.to == "perfetto") return convert_to_timeline(options, trace);
-  const std::string to = options.output == "-" ? "/dev/stdout" : options.output;
-  const trace::TraceEnd end = reports::convert_trace(trace, *trace::trace_format(options.to), to);
+  const trace::TraceFormat format = *trace::trace_format(options.to);
+  const trace::TraceEnd end =
+      options.output == "-" ? convert_to_output(trace, format) : reports::convert_trace(trace, format, options.output);
   return end.complete ? 0 : incomplete(end.why);
 }
 

@@ -4,6 +4,7 @@
 #include "kvwitness/trace/trace_file.hpp"
 
 #include <filesystem>
+#include <iosfwd>
 
 namespace kvwitness::reports {
 
@@ -12,5 +13,7 @@ namespace kvwitness::reports {
 /// or both are the same.
 trace::TraceEnd convert_trace(const std::filesystem::path& from, trace::TraceFormat format,
                               const std::filesystem::path& to);
+/// The same onto a stream, whose state tells whether all was written. `to` must not be `from` itself.
+trace::TraceEnd convert_trace(const std::filesystem::path& from, trace::TraceFormat format, std::ostream& to);
 
 }  // namespace kvwitness::reports

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <filesystem>
+#include <iosfwd>
 #include <string>
 #include <string_view>
 
@@ -13,6 +14,9 @@ namespace kvwitness::trace {
 class Spool {
  public:
   explicit Spool(const std::filesystem::path& file);
+  /// Over a stream that is open already and outlives this. Its own state tells of failed writes, and nothing is thrown
+  /// for them here; `close` flushes it and leaves it open.
+  Spool(std::ostream& stream, std::string name);
   Spool(const Spool&) = delete;
   Spool& operator=(const Spool&) = delete;
   /// Flushes; an error is lost here, so `close` first where it matters.
@@ -31,6 +35,7 @@ class Spool {
   std::string name_;
   std::string buffer_;
   std::string failure_;
+  std::ostream* stream_ = nullptr;  ///< nullptr: a file of its own
   int descriptor_ = -1;
 };
 

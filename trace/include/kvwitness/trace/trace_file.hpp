@@ -8,6 +8,7 @@
 
 #include <cstdint>
 #include <filesystem>
+#include <iosfwd>
 #include <memory>
 #include <optional>
 #include <span>
@@ -30,6 +31,8 @@ class TraceWriter final : public Subscriber {
  public:
   /// `names` outlives the writer and knows every name by the time an event uses it.
   TraceWriter(const std::filesystem::path& file, TraceFormat format, const TraceHeader& header, const NameTable& names);
+  /// Onto a stream that outlives the writer, such as standard output: its state tells whether all was written.
+  TraceWriter(std::ostream& stream, TraceFormat format, const TraceHeader& header, const NameTable& names);
   /// Flushes; an error is lost here, so `close` first where it matters.
   ~TraceWriter() override;
 
@@ -40,6 +43,7 @@ class TraceWriter final : public Subscriber {
 
  private:
   struct State;
+  explicit TraceWriter(std::unique_ptr<State> state);
   std::unique_ptr<State> state_;
 };
 
