@@ -211,6 +211,9 @@ BOOST_AUTO_TEST_CASE(whatever_else_a_process_does_is_a_clear_verdict) {
   const Scratch scratch;
   scratch.write("short.jsonc", kShortScript);
   const std::pair<const char*, const char*> ways[] = {{"ends", "its process ended with status 3"},
+                                                      {"leaves", "its process ended with status 4"},
+                                                      {"nul", "a line with a NUL byte in it: '{"},
+                                                      {"doubles", "a line with the member 'id' twice: '{"},
                                                       {"hangs", "no answer within 2000 ms"},
                                                       {"garbles", "a line that is no JSON object: 'Traceback (most"},
                                                       {"repeats", "it answered before it was asked: '{"}};
