@@ -227,10 +227,10 @@ ModelConfig read_model_config(const ConfigReader& whole) {
 
 ModelConfig model_config_from_json(std::string_view text, const std::string& file_name) try {
   return read_model_config(ConfigReader(parse_bounded<Json>(text, file_name), file_name));
-} catch (const Json::exception& error) {
+} catch (const Json::exception&) {
   trace::Location where;
   where.file = file_name;
-  throw trace::Error(std::move(where), error.what());
+  throw trace::Error(std::move(where), "a member has another type than it must have");
 }
 
 }  // namespace kvwitness::core

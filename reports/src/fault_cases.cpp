@@ -1,20 +1,19 @@
 #include "kvwitness/reports/fault_cases.hpp"
 
-#include "input_file.hpp"
 #include "kvwitness/reports/selection.hpp"
 #include "kvwitness/trace/error.hpp"
 
-#include <nlohmann/json.hpp>
+#include "input_file.hpp"
+#include "json_reader.hpp"
 
 #include <algorithm>
 #include <array>
 #include <set>
 #include <span>
+#include <sstream>
 
 namespace kvwitness::reports {
 namespace {
-
-using Json = nlohmann::ordered_json;
 
 struct Member {
   std::string_view key;
@@ -84,11 +83,8 @@ FaultCase read_case(Reader reader) {
 }
 
 Json read_json(const std::filesystem::path& file) {
-  try {
-    return Json::parse(text_of_file(file));
-  } catch (const nlohmann::json::exception& error) {
-    throw trace::Error(file.string() + ": " + error.what());
-  }
+  std::istringstream text(text_of_file(file));
+  return parse_json(text, file.string());
 }
 
 }  // namespace

@@ -2,6 +2,7 @@
 
 #include "file_error.hpp"
 #include "input_file.hpp"
+#include "json_reader.hpp"
 
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
@@ -72,6 +73,10 @@ GoldenFile GoldenFile::load(const fs::path& file) {
       if (!json.at("events").is_number_unsigned()) throw trace::Error("events: no number of events");
       if (golden.find(key)) throw trace::Error("the case stands here twice");
       golden.set(key, {json.at("events").get<std::uint64_t>(), parse_digest(json.at("digest").get<std::string>())});
+    } catch (const nlohmann::json::parse_error& error) {
+      fail_at(file, number, "no JSON: " + reason_of(error));
+    } catch (const nlohmann::json::exception&) {
+      fail_at(file, number, "a line has variant, store, events and digest, each of its type");
     } catch (const std::exception& error) {
       fail_at(file, number, error.what());
     }

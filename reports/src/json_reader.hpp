@@ -15,7 +15,11 @@ namespace kvwitness::reports {
 
 using Json = nlohmann::ordered_json;
 
-/// Reads one JSON value. Throws trace::Error, with the file, for malformed JSON and for a key given twice.
+/// What the parser found wrong, without its own name and place.
+[[nodiscard]] std::string reason_of(const nlohmann::json::exception& error);
+
+/// Reads one JSON value. Throws trace::Error, with file, line and column, for malformed JSON, and for a key given
+/// twice.
 [[nodiscard]] Json parse_json(std::istream& in, const std::string& file);
 
 /// A value and what it is called in messages. The JSON outlives it. All members throw trace::Error.

@@ -29,9 +29,8 @@ class ShallowTree final : public nlohmann::json_sax<Json> {
     key_ = std::move(name);
     return true;
   }
-  bool parse_error(std::size_t /*byte*/, const std::string& /*token*/,
-                   const nlohmann::json::exception& error) override {
-    return refuse(error.what());
+  bool parse_error(std::size_t byte, const std::string& /*token*/, const nlohmann::json::exception& error) override {
+    return refuse("byte " + std::to_string(byte == 0 ? 0 : byte - 1) + ": cannot be read: " + reason_of(error));
   }
 
   [[nodiscard]] const std::string& error() const noexcept { return error_; }

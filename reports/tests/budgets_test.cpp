@@ -211,7 +211,7 @@ BOOST_AUTO_TEST_CASE(a_wrong_file_is_refused_with_its_place) {
                     "no integer from 0"),
                value);
   }
-  BOOST_TEST(says(error_of("{"), "b.json: "));
+  BOOST_TEST(says(error_of("{"), "b.json:1:2: no JSON: "));
   BOOST_TEST(says(error_of(R"({"kvwitness": "report", "version": 1, "budgets": []})"), "no file of budgets"));
   BOOST_TEST(says(error_of(R"({"kvwitness": "budgets", "version": 3, "budgets": []})"), "version is not 1"));
 }

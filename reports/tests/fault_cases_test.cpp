@@ -190,7 +190,7 @@ BOOST_AUTO_TEST_CASE(what_is_no_report_is_refused_with_its_place) {
   const std::string good = begin + R"(, "missing": "x"})";
   const std::pair<std::string, std::string> wrong[] = {
       {"{}", "is no list of reports"},
-      {"[", "parse error"},
+      {"[", ":1:2: no JSON: unexpected end of input"},
       {"[3]", "report 1 is no object"},
       {"[" + good + ", " + good + "]", "report 2 has the id of another one, 'A1'"},
       {"[" + begin + "}]", "report 1 has no 'scenario'"},

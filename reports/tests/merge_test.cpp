@@ -173,7 +173,7 @@ BOOST_AUTO_TEST_CASE(a_damaged_report_is_refused_with_its_place) {
   reports::write_json(reports::testing::made_result(), out);
   const std::string json = out.str();
   const auto error = [&](const std::string& from, const std::string& to) { return damaged(json, from, to); };
-  BOOST_TEST(says(error("{", "["), "report.json: "));
+  BOOST_TEST(says(error("{", "["), "no JSON: unexpected"));
   BOOST_TEST(says(error("\"report\"", "\"trace\""), "is no report of kvwitness"));
   BOOST_TEST(says(error("\"version\": 1", "\"version\": 2"), "version is not 1"));
   BOOST_TEST(says(error("\"producer\": \"kvwitness", "\"producer\": \"other"), "is a report of other"));

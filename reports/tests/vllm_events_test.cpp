@@ -93,6 +93,11 @@ BOOST_AUTO_TEST_CASE(a_log_that_adds_up_passes) {
                   line(3, R"(["BlockRemoved", [12, 11]], ["AllBlocksCleared"])")) == "pass");
 }
 
+/// A prefix that ends inside of a block is told as a block of its own, of the size that it has.
+BOOST_AUTO_TEST_CASE(part_of_a_block_is_as_large_as_it_says) {
+  BOOST_TEST(said(line(0, kFirst) + line(1, R"(["BlockStored", [13], 12, [5], 1])")) == "pass");
+}
+
 BOOST_AUTO_TEST_CASE(each_fault_is_blamed_at_its_message) {
   const std::string begin = line(0, kFirst);
   BOOST_TEST(said(begin + line(1, R"(["BlockStored", [13], 10, [5, 6], 2])")) == "one that was never stored");
@@ -213,7 +218,7 @@ BOOST_AUTO_TEST_CASE(frames_of_msgpack_say_the_same_as_lines) {
 BOOST_AUTO_TEST_CASE(what_is_no_such_log_is_refused_with_its_place) {
   refused("{\"seq\": 0}\n", "log.jsonl:1 has no 'batch'");
   refused("\n" + std::string((16U << 20U) + 1, ' '), "log.jsonl:2: is longer than");
-  refused("\n" + line(0, kFirst) + "{]\n", "log.jsonl:3:");
+  refused("\n" + line(0, kFirst) + "{]\n", "log.jsonl:3: byte 1: cannot be read: unexpected ']'");
   refused(line(0, R"(["BlockMoved", [1]])"), "none of BlockStored, BlockRemoved, AllBlocksCleared");
   refused(line(0, R"(["BlockStored", [true], null, [], 2])"), "is no hash");
   refused(line(0, R"(["BlockStored", [1], null, [], 0])"), "block_size is 0");

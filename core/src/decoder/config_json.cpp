@@ -69,10 +69,10 @@ DecoderConfig decoder_config_from_json(std::string_view text, const std::string&
   }
   validate(config);
   return config;
-} catch (const json::exception& error) {
+} catch (const json::exception&) {
   trace::Location where;
   where.file = file_name;
-  throw trace::Error(std::move(where), error.what());
+  throw trace::Error(std::move(where), "a member has another type than it must have");
 }
 
 }  // namespace kvwitness::core

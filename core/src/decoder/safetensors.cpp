@@ -66,11 +66,7 @@ class SafetensorsFile {
       fail(fmt::format("a header of {} bytes does not fit", length), 0);
     std::string text(length, '\0');
     if (!stream_.read(text.data(), static_cast<std::streamsize>(length))) fail("the header is cut off", 8);
-    try {
-      header_ = parse_bounded<json>(text, path_.string());
-    } catch (const json::parse_error& error) {
-      fail(error.what(), 8 + error.byte);
-    }
+    header_ = parse_bounded<json>(text, path_.string(), 8);
     if (!header_.is_object()) fail("the header is no object", 8);
     data_ = 8 + length;
     check_layout(file_bytes - data_);
@@ -148,10 +144,10 @@ Weights load_safetensors(const DecoderConfig& config, const std::filesystem::pat
   fill("model.norm.weight", weights.final_norm(), {hidden});
   if (!config.tied_head) fill("lm_head.weight", weights.head(), {config.vocab, hidden});
   return weights;
-} catch (const json::exception& error) {
+} catch (const json::exception&) {
   trace::Location where;
   where.file = file.string();
-  throw trace::Error(std::move(where), error.what());
+  throw trace::Error(std::move(where), "a member has another type than it must have");
 }
 
 Checkpoint load_checkpoint(const std::filesystem::path& directory) {
