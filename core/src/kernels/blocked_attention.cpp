@@ -10,6 +10,10 @@
 #include <limits>
 #include <utility>
 
+#if defined(__x86_64__)
+#include <cpuid.h>
+#endif
+
 namespace kvwitness::core {
 namespace {
 
@@ -337,12 +341,22 @@ class BlockedQueries {
   BlockRows block_;
 };
 
+#if defined(__x86_64__)
+/// The built-in of clang 14 does not know the name. That the system keeps the registers is what avx2 tells.
+bool has_f16c() noexcept {
+  unsigned a = 0;
+  unsigned b = 0;
+  unsigned c = 0;
+  unsigned d = 0;
+  return __get_cpuid(1, &a, &b, &c, &d) != 0 && (c & static_cast<unsigned>(bit_F16C)) != 0;
+}
+#endif
+
 }  // namespace
 
 bool runs(InstructionSet set) noexcept {
 #if defined(__x86_64__)
-  static const bool has_avx2 =
-      __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") && __builtin_cpu_supports("f16c");
+  static const bool has_avx2 = __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") && has_f16c();
   static const bool has_avx512 = __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
                                  __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512vl");
   if (set == InstructionSet::avx512) return has_avx512;
