@@ -200,7 +200,9 @@ void ListModel::evict(SequenceId id, trace::Range range) {
   for (LayerIndex index = 0; index < config_.layers.size(); ++index) {
     ListLayer& held = of.layers[index];
     if (config_.layers[index].donor) continue;
-    if (!renumbers && survivors_ == ListSurvivors::stay) {
+    // Sinks stay where they are, whatever becomes of others.
+    const bool stays = survivors_ == ListSurvivors::stay || config_.layers[index].sinks != 0;
+    if (!renumbers && stays) {
       drop_below(held, config_.layers[index].sinks, range.to);
       continue;
     }

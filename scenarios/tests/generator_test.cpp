@@ -203,6 +203,19 @@ BOOST_AUTO_TEST_CASE(a_layer_that_does_not_slide_has_room_for_the_rest) {
   BOOST_TEST(model.deepest_truncate(0) == 2U);
 }
 
+// An eviction that ends inside the sinks takes nothing, also where survivors of others would move.
+BOOST_AUTO_TEST_CASE(sinks_stay_and_can_be_cut_below_an_eviction) {
+  core::StoreConfig config = one_layer(4, 8, false);
+  config.layers[0].sinks = 4;
+  ListModel model(config, ListSurvivors::move);
+  model.append_all(0, 8);
+  model.evict(0, {0, 3});
+  BOOST_TEST(model.layer(0, 0).start == 0U);
+  BOOST_TEST(model.may_truncate(0, 2));
+  model.truncate(0, 2);
+  BOOST_TEST(model.end(0) == 2U);
+}
+
 BOOST_AUTO_TEST_CASE(a_view_is_stale_when_its_rows_are_gone_moved_or_others) {
   ListModel ring(one_layer(4, 8, true), ListSurvivors::stay);
   ListModel flat(one_layer(4, 16, false), ListSurvivors::move);

@@ -20,6 +20,11 @@ constexpr std::uint64_t blocks_of(std::uint64_t tokens, std::uint64_t block) noe
 PagesModel::PagesModel(const trace::PoolDeclared& pool, const PagesShape& shape)
     : pool_(pool), shape_(shape), sequences_(shape.sequences) {}
 
+const PagesModel::Sequence& PagesModel::sequence_of(SequenceId sequence) const noexcept {
+  static const Sequence kNone;
+  return sequence < sequences_.size() ? sequences_[sequence] : kNone;
+}
+
 const PagesModel::PageId* PagesModel::Sequence::find(std::uint64_t index) const noexcept {
   if (index < head.size()) return &head[index];
   return index >= first && index - first < pages.size() ? &pages[index - first] : nullptr;
@@ -33,7 +38,7 @@ std::uint64_t PagesModel::free() const noexcept {
 }
 
 PageRange PagesModel::table(SequenceId sequence) const noexcept {
-  const Sequence& of = sequences_[sequence];
+  const Sequence& of = sequence_of(sequence);
   return {of.first, of.first + of.pages.size(), of.head.size()};
 }
 
@@ -45,11 +50,11 @@ PageRange PagesModel::pages_of(Position start, Position end) const noexcept {
 
 PageRange PagesModel::extended(SequenceId sequence, Position end) const noexcept {
   const PageRange all = pages_of(0, end);
-  return {std::max(sequences_[sequence].first, all.first), all.end, all.head};
+  return {std::max(sequence_of(sequence).first, all.first), all.end, all.head};
 }
 
 bool PagesModel::is_shared(SequenceId sequence, std::uint64_t index) const noexcept {
-  const PageId* id = sequences_[sequence].find(index);
+  const PageId* id = sequence_of(sequence).find(index);
   return id != nullptr && (pages_[*id].holders > 1 || pages_[*id].is_published);
 }
 
@@ -74,13 +79,13 @@ std::uint64_t PagesModel::reservation(std::uint64_t tokens, Position end, std::u
 }
 
 std::uint64_t PagesModel::available(SequenceId sequence) const noexcept {
-  const std::uint64_t others = reserved_ - sequences_[sequence].reserved;
+  const std::uint64_t others = reserved_ - sequence_of(sequence).reserved;
   const std::uint64_t at_hand = pool_.pool_blocks - std::min<std::uint64_t>(held_, pool_.pool_blocks);
   return at_hand - std::min(at_hand, others);
 }
 
 std::uint64_t PagesModel::available_instead(SequenceId sequence) const noexcept {
-  const Sequence& of = sequences_[sequence];
+  const Sequence& of = sequence_of(sequence);
   std::uint64_t given_back = 0;
   for (const std::vector<PageId>* part : {&of.head, &of.pages})
     for (const PageId id : *part) given_back += pages_[id].holders == 1 ? 1 : 0;
@@ -359,7 +364,7 @@ void PagesModel::write(SequenceId sequence, trace::LayerIndex layer, Position po
 }
 
 const ModelRow* PagesModel::row(SequenceId sequence, trace::LayerIndex layer, Position position) const noexcept {
-  const PageId* id = sequences_[sequence].find(position / pool_.block);
+  const PageId* id = sequence_of(sequence).find(position / pool_.block);
   if (id == nullptr) return nullptr;
   const std::vector<ModelRow>& rows = pages_[*id].rows;
   return rows.empty() ? nullptr : &rows[std::size_t{layer} * pool_.block + position % pool_.block];

@@ -30,6 +30,18 @@ struct Reordered : PagedTrace {
 
 BOOST_AUTO_TEST_SUITE(paged_checks)
 
+/// A trace may name any sequence. Who asks what its pool holds gets nothing, as of an empty one.
+BOOST_AUTO_TEST_CASE(an_admission_of_a_sequence_that_the_store_does_not_have_is_blamed) {
+  PagedTrace trace;
+  trace.admit(1, 9, 3, {11, 12});
+  trace.append(1, 9);
+  BOOST_TEST(only(trace) == "");
+  trace.edit<trace::StoreCreated>(0, [](trace::StoreCreated& store) { store.sequences = 1; });
+  BOOST_TEST((judged(trace, "prefix-sound").status == Status::fail));
+  BOOST_TEST((judged(trace, "admission").status == Status::pass));
+  BOOST_TEST((judged(trace, "event-grammar").status == Status::fail));
+}
+
 // ---- block-reference ------------------------------------------------------------------------------------------------
 
 BOOST_AUTO_TEST_CASE(an_entry_is_for_a_block_that_its_sequence_holds) {

@@ -70,11 +70,13 @@ class PagesModel {
   [[nodiscard]] PageRange extended(trace::SequenceId sequence, trace::Position end) const noexcept;
 
   [[nodiscard]] PageRange table(trace::SequenceId sequence) const noexcept;
-  [[nodiscard]] bool is_out(trace::SequenceId sequence) const noexcept { return sequences_[sequence].is_out; }
-  [[nodiscard]] bool is_admitted(trace::SequenceId sequence) const noexcept { return sequences_[sequence].is_admitted; }
+  [[nodiscard]] bool is_out(trace::SequenceId sequence) const noexcept { return sequence_of(sequence).is_out; }
+  [[nodiscard]] bool is_admitted(trace::SequenceId sequence) const noexcept {
+    return sequence_of(sequence).is_admitted;
+  }
   /// Tokens that the sequence was admitted for, prompt and generated.
   [[nodiscard]] std::uint64_t admitted_for(trace::SequenceId sequence) const noexcept {
-    return sequences_[sequence].tokens;
+    return sequence_of(sequence).tokens;
   }
   /// The block of the entry has other holders, or is published: it must not be written.
   [[nodiscard]] bool is_shared(trace::SequenceId sequence, std::uint64_t index) const noexcept;
@@ -98,7 +100,7 @@ class PagesModel {
 
   /// Hashes that the sequence was admitted with, ascending, as far as they still hold.
   [[nodiscard]] std::span<const Prefix> named(trace::SequenceId sequence) const noexcept {
-    return sequences_[sequence].named;
+    return sequence_of(sequence).named;
   }
   [[nodiscard]] bool is_published(const Prefix& prefix) const noexcept { return find(prefix) != nullptr; }
   /// The longest prefix below `prompt` that is found by the hashes told for the call to come. `keys` by layer: keys
@@ -165,6 +167,8 @@ class PagesModel {
     [[nodiscard]] const PageId* find(std::uint64_t index) const noexcept;
   };
 
+  /// An empty one for a sequence that the store does not have: a trace may name any.
+  [[nodiscard]] const Sequence& sequence_of(trace::SequenceId sequence) const noexcept;
   [[nodiscard]] const Page* find(const Prefix& prefix) const noexcept;
   [[nodiscard]] const Prefix* named_at(std::span<const Prefix> named, std::uint64_t index) const noexcept;
   PageId take();
