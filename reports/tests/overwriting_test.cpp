@@ -21,6 +21,14 @@ std::string program(const std::string& arguments) {
   return std::string(kProgram) + " " + arguments;
 }
 
+/// Runs the script, and gives the file that its trace was saved to.
+std::string recorded(const Scratch& scratch) {
+  const auto script = scratch.write("s.jsonc", kScript);
+  const std::string directory = (scratch.path() / "traces").string();
+  BOOST_TEST(run_shell(program("run " + script.string() + " --store ring --trace-dir " + directory)).code == 0);
+  return directory + "/a+b@ring.jsonl";
+}
+
 }  // namespace
 
 BOOST_AUTO_TEST_SUITE(overwriting)
@@ -43,10 +51,7 @@ BOOST_AUTO_TEST_CASE(a_script_survives_a_report_of_its_name) {
 
 BOOST_AUTO_TEST_CASE(a_trace_survives_a_report_of_its_name) {
   const Scratch scratch;
-  const auto script = scratch.write("s.jsonc", kScript);
-  const std::string directory = (scratch.path() / "traces").string();
-  BOOST_TEST(run_shell(program("run " + script.string() + " --store ring --trace-dir " + directory)).code == 0);
-  const std::string trace = directory + "/a+b@ring.jsonl";
+  const std::string trace = recorded(scratch);
   const std::string before = read_text(trace);
   BOOST_TEST(!before.empty());
   BOOST_TEST(run_shell(program("check " + trace + " --report text=" + trace)).code == 2);
@@ -58,10 +63,7 @@ BOOST_AUTO_TEST_CASE(a_trace_survives_a_report_of_its_name) {
 /// Standard output is written to as the shell opened it, and not opened anew, which would empty a file.
 BOOST_AUTO_TEST_CASE(a_trace_goes_to_standard_output_as_it_is) {
   const Scratch scratch;
-  const auto script = scratch.write("s.jsonc", kScript);
-  const std::string directory = (scratch.path() / "traces").string();
-  BOOST_TEST(run_shell(program("run " + script.string() + " --store ring --trace-dir " + directory)).code == 0);
-  const std::string trace = directory + "/a+b@ring.jsonl";
+  const std::string trace = recorded(scratch);
   const std::string before = read_text(trace);
   const auto behind = scratch.write("behind", "first\n");
   const std::string convert = program("convert " + trace + " --to jsonl -o - ");
