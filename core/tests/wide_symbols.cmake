@@ -2,7 +2,7 @@
 # any copy. So every weak symbol of those objects names its instruction set.
 # Run as: cmake -DNM=nm -DLIBRARY=libkvwitness_core.a -P wide_symbols.cmake
 execute_process(COMMAND ${NM} -C --defined-only ${LIBRARY} OUTPUT_VARIABLE symbols COMMAND_ERROR_IS_FATAL ANY)
-foreach(object project_avx2 golden_avx2 block_avx2 block_avx512)
+foreach(object project_avx2 golden_avx2 golden_avx512 block_avx2 block_avx512)
   string(REGEX MATCH "${object}[^\n]*:\n([^\n]+\n)*" listed "${symbols}")
   if(NOT listed MATCHES "_kernels")
     message(FATAL_ERROR "${LIBRARY} has no object ${object}")

@@ -96,11 +96,8 @@ class QueryRow {
     const GoldenKernels& kernels = golden_kernels();
     const std::size_t dim = input_.head_dim;
     score(head, scores);
-    for (std::size_t h = 0; h < scores.count; ++h) {
-      cap({scores.head(h), scores.stride}, input_.softcap);
-      const float* const sink = input_.sink_logits.empty() ? nullptr : &input_.sink_logits[head + h];
-      kernels.softmax(scores.head(h), scores.stride, sink);
-    }
+    cap({scores.first, scores.stride * scores.count}, input_.softcap);
+    kernels.softmax(scores, scores.stride, input_.sink_logits.empty() ? nullptr : &input_.sink_logits[head]);
     GoldenHeads<const float> weights{scores.first, scores.stride, scores.count};
     for_rows(kv_offset(head), Side::v, [&](const GoldenRows& rows) {
       kernels.add(weights, rows, dim, {out + head * dim, dim, scores.count});

@@ -4,6 +4,7 @@
 #include <cmath>
 #include <limits>
 #include <span>
+#include <vector>
 
 namespace kvwitness::core {
 namespace {
@@ -26,8 +27,7 @@ float exponential(float s, float top) noexcept {
   return static_cast<float>(std::exp(static_cast<double>(s - top)));
 }
 
-void softmax(float* values, std::size_t count, const float* sink) noexcept {
-  const std::span scores(values, count);
+void soften(std::span<float> scores, const float* sink) noexcept {
   float top = sink != nullptr ? *sink : kNoScore;
   for (const float s : scores)
     if (s > top || std::isnan(s)) top = s;
@@ -44,6 +44,11 @@ void softmax(float* values, std::size_t count, const float* sink) noexcept {
   for (float& s : scores) s /= sum;
 }
 
+void softmax(GoldenHeads<float> scores, std::size_t count, const float* sinks) noexcept {
+  for (std::size_t h = 0; h < scores.count; ++h)
+    soften({scores.head(h), count}, sinks == nullptr ? nullptr : sinks + h);
+}
+
 void add(GoldenHeads<const float> weights, GoldenRows v, std::size_t head_dim, GoldenHeads<float> out) noexcept {
   for (std::size_t h = 0; h < weights.count; ++h)
     for (std::size_t i = 0; i < v.count; ++i) {
@@ -52,11 +57,16 @@ void add(GoldenHeads<const float> weights, GoldenRows v, std::size_t head_dim, G
     }
 }
 
-const GoldenKernels& widest() noexcept {
+std::vector<const GoldenKernels*> sets_of_this_processor() {
+  std::vector<const GoldenKernels*> sets{&golden_baseline()};
 #if defined(__x86_64__)
-  if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma")) return golden_avx2_kernels();
+  const bool has_avx2 = __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma");
+  const bool has_avx512 = __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
+                          __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512vl");
+  if (has_avx2) sets.push_back(&golden_avx2_kernels());
+  if (has_avx2 && has_avx512) sets.push_back(&golden_avx512_kernels());
 #endif
-  return golden_baseline();
+  return sets;
 }
 
 }  // namespace
@@ -66,9 +76,14 @@ const GoldenKernels& golden_baseline() noexcept {
   return kernels;
 }
 
+std::span<const GoldenKernels* const> all_golden_kernels() noexcept {
+  static const std::vector<const GoldenKernels*> sets = sets_of_this_processor();
+  return sets;
+}
+
 const GoldenKernels& golden_kernels() noexcept {
-  static const GoldenKernels& chosen = widest();
-  return chosen;
+  static const GoldenKernels& widest = *all_golden_kernels().back();
+  return widest;
 }
 
 }  // namespace kvwitness::core

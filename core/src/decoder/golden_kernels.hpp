@@ -3,6 +3,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <span>
 
 namespace kvwitness::core {
 
@@ -31,9 +32,9 @@ struct GoldenKernels {
   /// scores[h][i] = (q[h] . k.row(i)) * scale, each sum from zero, ascending in the dimension.
   void (*score)(GoldenHeads<const float> q, GoldenRows k, std::size_t head_dim, float scale,
                 GoldenHeads<float> scores) noexcept = nullptr;
-  /// Scores become weights: e = f32(exp(f64(s - max))), their sum ascending, each divided by it. `sink` (or null) joins
-  /// the maximum, and the sum last. All -inf gives zeros.
-  void (*softmax)(float* scores, std::size_t count, const float* sink) noexcept = nullptr;
+  /// The `count` scores of each head become weights: e = f32(exp(f64(s - max))), their sum ascending, each divided by
+  /// it. A head's sink, sinks[h] (or null: none has one), joins the maximum, and the sum last. All -inf gives zeros.
+  void (*softmax)(GoldenHeads<float> scores, std::size_t count, const float* sinks) noexcept = nullptr;
   /// out[h] += weights[h][i] * v.row(i), ascending in i.
   void (*add)(GoldenHeads<const float> weights, GoldenRows v, std::size_t head_dim,
               GoldenHeads<float> out) noexcept = nullptr;
@@ -44,9 +45,13 @@ struct GoldenKernels {
 #if defined(__x86_64__)
 /// Only for processors with AVX2 and FMA.
 [[nodiscard]] const GoldenKernels& golden_avx2_kernels() noexcept;
+/// Only for processors with AVX-512 F, BW, DQ and VL.
+[[nodiscard]] const GoldenKernels& golden_avx512_kernels() noexcept;
 #endif
 
-/// The widest set that this processor runs.
+/// The sets that this processor runs, ascending in width.
+[[nodiscard]] std::span<const GoldenKernels* const> all_golden_kernels() noexcept;
+/// The widest of them.
 [[nodiscard]] const GoldenKernels& golden_kernels() noexcept;
 
 }  // namespace kvwitness::core
