@@ -39,11 +39,10 @@ bool is_canonical(const Event& event) noexcept {
   return other == 0;
 }
 
-Event made_canonical(const Event& event) noexcept {
+void make_canonical(const Event& event, Words& canonical) noexcept {
   const Words& left_out = kLeftOut[static_cast<std::size_t>(event.type)];
-  auto words = std::bit_cast<Words>(event);
-  for (std::size_t i = 0; i < kWords; ++i) words[i] &= ~left_out[i];
-  return std::bit_cast<Event>(words);
+  const auto words = std::bit_cast<Words>(event);
+  for (std::size_t i = 0; i < kWords; ++i) canonical[i] = words[i] & ~left_out[i];
 }
 
 }  // namespace
@@ -52,7 +51,7 @@ Event made_canonical(const Event& event) noexcept {
 /// canonical as they are, and are handed over where they lie; others are gathered, so that a call costs little each.
 struct RunDigest::State {
   XXH3_state_t* xxh = XXH3_createState();
-  std::array<Event, 16> pending;
+  std::array<Words, 16> pending;
   std::size_t used = 0;
 
   State() { KVW_ASSERT(xxh != nullptr); }
@@ -61,11 +60,11 @@ struct RunDigest::State {
   State& operator=(const State&) = delete;
 
   void hand_over() noexcept {
-    XXH3_64bits_update(xxh, pending.data(), used * sizeof(Event));
+    XXH3_64bits_update(xxh, pending.data(), used * sizeof(Words));
     used = 0;
   }
   void gather(const Event& event) noexcept {
-    pending[used++] = made_canonical(event);
+    make_canonical(event, pending[used++]);
     if (used == pending.size()) hand_over();
   }
 };
