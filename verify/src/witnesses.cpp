@@ -154,9 +154,10 @@ void WitnessBoard::on_piece(const Event& event, const StoreModel& store) {
   const trace::LayerDeclared& layer = store.layers[event.layer];
   // Pieces of a layer in blocks are its blocks.
   if (++boards_[event.store].pieces == 2 && layer.block == 0) meet(event.store, Property::append_wrapped);
-  // Blocks are not overwritten: a full layer that slides lets its oldest positions go.
+  // Blocks are not overwritten: a full layer that slides lets its oldest positions go, and keeps its sinks besides.
   const auto append = trace::payload_of<trace::Append>(event);
-  const bool is_full = append.first + append.count - append.held_from == layer.capacity;
+  const std::uint64_t held = std::uint64_t{append.first} + append.count - append.held_from;
+  const bool is_full = held + layer.sinks == layer.capacity;
   if (layer.block != 0 && layer.sliding != 0 && append.held_from > 0 && is_full)
     meet(event.store, Property::append_overwrote);
 }
