@@ -11,7 +11,7 @@
 #include "kvwitness/reports/text.hpp"
 #include "kvwitness/trace/assert.hpp"
 #include "kvwitness/trace/error.hpp"
-#include "vllm_messages.hpp"
+#include "vllm/vllm_messages.hpp"
 
 #include <algorithm>
 #include <cmath>

@@ -4,8 +4,8 @@
 #include "kvwitness/scenarios/mutants.hpp"
 #include "kvwitness/trace/error.hpp"
 
-#include "../src/script_tree.hpp"
 #include "files.hpp"
+#include "search/script_tree.hpp"
 
 #include <boost/test/unit_test.hpp>
 #include <nlohmann/json.hpp>

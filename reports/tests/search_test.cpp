@@ -3,8 +3,8 @@
 #include "kvwitness/scenarios/mutants.hpp"
 #include "kvwitness/trace/error.hpp"
 
-#include "../src/shrink.hpp"
 #include "files.hpp"
+#include "search/shrink.hpp"
 
 #include <boost/test/unit_test.hpp>
 #include <nlohmann/json.hpp>

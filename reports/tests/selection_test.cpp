@@ -3,7 +3,7 @@
 #include "kvwitness/trace/error.hpp"
 
 #include "files.hpp"
-#include "trace_name.hpp"
+#include "suite/trace_name.hpp"
 
 #include <boost/test/unit_test.hpp>
 

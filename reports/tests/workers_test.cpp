@@ -1,4 +1,4 @@
-#include "workers.hpp"
+#include "suite/workers.hpp"
 
 #include <boost/test/unit_test.hpp>
 
