@@ -77,7 +77,7 @@ BOOST_AUTO_TEST_CASE(every_witness_is_asked_for_somewhere) {
       asked.insert(property_of(witness.name));
   }
   const std::set<std::string_view> impossible = {"phase.by_exception", "refused.no-memory", "refused.corrupt",
-                                                 "refused.stale", "refused.any"};
+                                                 "refused.stale"};
   const std::set<std::string_view> met_by_any_run = {"window.opened", "append.any", "region.measured"};
   for (const trace::WitnessInfo& witness : trace::known_witnesses()) {
     if (impossible.contains(witness.property) || met_by_any_run.contains(witness.property)) continue;

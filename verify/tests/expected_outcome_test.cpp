@@ -57,6 +57,31 @@ BOOST_AUTO_TEST_CASE(a_refusal_for_another_reason_fails) {
   BOOST_CHECK_EQUAL(trace.judged(), "fail");
 }
 
+// A file that nobody saved is refused `corrupt` or `unsupported` (trace/events.md, restore): a script can name one
+// only.
+BOOST_AUTO_TEST_CASE(of_reasons_that_the_law_leaves_open_the_expected_one_stands_for_all) {
+  const auto judged = [](RefusalCode expected, RefusalCode told) {
+    TraceBuilder trace;
+    trace.ring({.capacity = 4, .window = 4});
+    trace.edit<trace::StoreCreated>(0, [](trace::StoreCreated& created) {
+      created.capabilities |= static_cast<std::uint64_t>(trace::Capability::save);
+    });
+    trace.step_begin(0, 0, Operation::restore);
+    trace.emit({0, 0}, expect(Operation::restore, expected));
+    trace::Called called{};
+    called.operation = Operation::restore;
+    called.file = 0xf11e;
+    trace.refuse({0, 0, trace::kNoLayer}, called, told);
+    trace.step_end();
+    return std::string(to_text(trace.status_of("expected-outcome")));
+  };
+  BOOST_CHECK_EQUAL(judged(RefusalCode::unsupported, RefusalCode::corrupt), "pass");
+  BOOST_CHECK_EQUAL(judged(RefusalCode::corrupt, RefusalCode::unsupported), "pass");
+  BOOST_CHECK_EQUAL(judged(RefusalCode::unsupported, RefusalCode::full), "fail");
+  BOOST_CHECK_EQUAL(judged(RefusalCode::full, RefusalCode::corrupt), "fail");
+  BOOST_CHECK_EQUAL(judged(RefusalCode::none, RefusalCode::corrupt), "fail");
+}
+
 BOOST_AUTO_TEST_CASE(a_lawful_refusal_that_the_script_does_not_expect_fails) {
   Scripted trace;
   trace.refuse({0, 0, 0}, window_of(1, 5), RefusalCode::evicted);

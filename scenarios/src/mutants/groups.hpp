@@ -29,6 +29,7 @@ namespace kvwitness::scenarios::mutants {
 [[nodiscard]] std::span<const Mutant> saving_mutants();
 [[nodiscard]] std::span<const Mutant> quantising_mutants();
 [[nodiscard]] std::span<const Mutant> keeping_mutants();
+[[nodiscard]] std::span<const Mutant> crossing_mutants();
 [[nodiscard]] std::span<const Mutant> pages_mutants();
 [[nodiscard]] std::span<const Mutant> case_mutants();
 [[nodiscard]] std::span<const Mutant> losing_mutants();

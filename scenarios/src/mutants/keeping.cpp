@@ -1,9 +1,6 @@
 /// Faults of what is kept for good and of what belongs to another layer: sinks, donors, layers sized by their windows.
 #include "kvwitness/core/decoder/rope.hpp"
-#include "kvwitness/core/layered_store.hpp"
-#include "kvwitness/core/sink_ring_store.hpp"
-#include "mutants/groups.hpp"
-#include "mutants/wrapped_store.hpp"
+#include "mutants/wrapped_kinds.hpp"
 
 #include <algorithm>
 #include <array>
@@ -19,11 +16,6 @@ using core::Run;
 
 // ---- sinks
 
-class WrappedSinks : public Wrapped {
- public:
-  explicit WrappedSinks(const core::StoreConfig& config) : Wrapped(core::make_sink_ring_store(config)) {}
-};
-
 /// The turn of the ring begins at slot 0: it runs over the sinks.
 class TurnsOverSinks final : public WrappedSinks {
  public:
@@ -38,19 +30,10 @@ class TurnsOverSinks final : public WrappedSinks {
       const Position position = end - rows.count + i;
       const Slot slot = position % shape.capacity;
       if (position < shape.capacity || slot >= shape.sinks) continue;
-      overwrite({sequence, layer}, trace::Plane::k, slot, rows.k + i * elements);
-      overwrite({sequence, layer}, trace::Plane::v, slot, rows.v + i * elements);
+      std::memcpy(row_at({sequence, layer}, trace::Plane::k, slot), rows.k + i * elements, row_bytes(layer));
+      std::memcpy(row_at({sequence, layer}, trace::Plane::v, slot), rows.v + i * elements, row_bytes(layer));
     }
     return done;
-  }
-
- private:
-  void overwrite(Cell cell, trace::Plane plane, Slot slot, const float* row) {
-    for (const core::StorageUse& use : memory().storages) {
-      if (use.layer != cell.layer || use.plane != plane) continue;
-      const std::uint64_t offset = core::row_offset(config(), cell.layer, plane, cell.sequence, slot);
-      std::memcpy(const_cast<std::byte*>(use.base) + offset, row, geometry(cell.layer).kv_elements() * sizeof(float));
-    }
   }
 };
 
@@ -202,11 +185,6 @@ class WindowWithoutSinks final : public SinkPath {
 
 // ---- layers
 
-class WrappedLayers : public Wrapped {
- public:
-  explicit WrappedLayers(const core::StoreConfig& config) : Wrapped(core::make_layered_store(config)) {}
-};
-
 /// Every windowed layer is as large as the widest one.
 class SizedByTheWidest final : public Wrapped {
  public:
@@ -229,10 +207,9 @@ class ReadsTheLayerBefore final : public WrappedLayers {
   using WrappedLayers::WrappedLayers;
   Outcome<core::Window> window(SequenceId sequence, LayerIndex layer, Range range,
                                core::WindowScratch& scratch) const override {
-    const bool is_reader = layer < config().layers.size() && geometry(layer).donor;
-    const auto before = static_cast<LayerIndex>(layer - (is_reader ? 1 : 0));
+    const auto before = static_cast<LayerIndex>(layer - (is_reader(layer) ? 1 : 0));
     const auto held = extent(sequence, before);
-    const bool can = is_reader && held && range.from >= held->window_start && range.to <= held->end;
+    const bool can = is_reader(layer) && held && range.from >= held->window_start && range.to <= held->end;
     auto window = WrappedLayers::window(sequence, can ? before : layer, range, scratch);
     if (!window) return window;
     core::Window shown = *window;
@@ -246,8 +223,8 @@ class TakesRowsForReaders final : public WrappedLayers {
  public:
   using WrappedLayers::WrappedLayers;
   Outcome<core::Appended> append(SequenceId sequence, LayerIndex layer, const core::RowsIn& rows) override {
-    const bool is_reader = sequence < config().sequences && layer < config().layers.size() && geometry(layer).donor;
-    return is_reader ? core::Appended{} : WrappedLayers::append(sequence, layer, rows);
+    const bool takes = sequence < config().sequences && is_reader(layer);
+    return takes ? core::Appended{} : WrappedLayers::append(sequence, layer, rows);
   }
 };
 
@@ -268,22 +245,12 @@ class WindowOfTheFirstLayer final : public core::AttentionPath {
 
 // ---- the table
 
-template <class Store>
-[[nodiscard]] Mutant sink_mutant(const Fault& fault) {
-  return mutant_of<Store>("sink-ring", core::sink_ring_capabilities(), fault);
-}
-
 template <class Path>
 [[nodiscard]] Mutant sink_path_mutant(const Fault& fault) {
   Mutant mutant = sink_mutant<WrappedSinks>(fault);
   mutant.kind = MutantKind::path;
   mutant.make = &path_subject<WrappedSinks, Path>;
   return mutant;
-}
-
-template <class Store>
-[[nodiscard]] Mutant layered_mutant(const Fault& fault) {
-  return mutant_of<Store>("layered", core::layered_capabilities(), fault);
 }
 
 template <class Path>

@@ -92,6 +92,10 @@ class PlainPaged : public core::KvStore, private core::Forking, private core::Pa
   virtual void end_entry(Sequence& sequence, std::uint32_t index) { sequence.table.erase(index); }
   /// Entries that sinks lie in, which are kept for ever.
   [[nodiscard]] virtual std::uint32_t sink_entries() const noexcept;
+  /// Block that a child's table gets for an entry of its parent's.
+  [[nodiscard]] virtual BlockId block_of_child(const Table& parent, std::uint32_t index) const noexcept {
+    return parent.at(index).block;
+  }
   /// Slot that a restored row is written to; `start`: the first one of its layer behind the sinks.
   [[nodiscard]] virtual Slot restored_slot(const Sequence& sequence, Position position, Position start) const noexcept;
   /// First entry behind those of the sinks that a sequence keeps.

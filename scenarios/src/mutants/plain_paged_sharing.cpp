@@ -108,8 +108,9 @@ Outcome<core::Forked> PlainPaged::fork(SequenceId parent, SequenceId child, Posi
   for (LayerIndex layer = 0; layer < layers(); ++layer) cut(of.held[layer], config_.layers[layer], to);
   for (const auto& [index, entry] : from.table) {
     if (index >= entries_below(to)) break;
-    hold(child, entry.block);
-    enter(child, index, entry.block);
+    const BlockId block = block_of_child(from.table, index);
+    hold(child, block);
+    enter(child, index, block);
   }
   return core::Forked{static_cast<std::uint32_t>(of.table.size()), log_, {}};
 }

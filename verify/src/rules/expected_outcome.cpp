@@ -15,9 +15,13 @@ using Reads = Payloads<trace::Expected, trace::Called, trace::RegionMeasured, tr
 constexpr RuleInfo kInfo{
     .id = "expected-outcome",
     .level = Level::must,
-    .says = "Each call of a script has the outcome that the script expects; where it says nothing, it is done.",
+    .says =
+        "Each call of a script has the outcome that the script expects; where it says nothing, it is done. Where the "
+        "law "
+        "leaves the choice of a reason to the store, the expected one stands for all of them.",
     .formula =
-        "for each call c of a scripted run: outcome(c) = expected(c), expected(c) = ok where the script is silent; "
+        "for each call c of a scripted run: outcome(c) = expected(c), or both are refusals for reasons in law(c); "
+        "expected(c) = ok where the script is silent; "
         "each expectation meets its call within its step (of an attend also the window or gather that it needs, where "
         "that "
         "is refused)",
@@ -50,7 +54,8 @@ class ExpectedOutcome final : public RuleChecker<ExpectedOutcome, kInfo, Reads> 
     if (!told && !is_scripted) return;
     meet();
     const RefusalCode expected = told ? told->outcome : RefusalCode::none;
-    if (outcome_of(*call) == expected || (!told && waits_for_room(*call, moment))) return;
+    const bool is_expected = outcome_of(*call) == expected || is_as_lawful(*call, expected);
+    if (is_expected || (!told && waits_for_room(*call, moment))) return;
     violate(event, moment, fmt::format("{} {}", to_text(region.operation), outcome_text(expected)),
             outcome_text(outcome_of(*call)), call->number);
   }
@@ -71,6 +76,14 @@ class ExpectedOutcome final : public RuleChecker<ExpectedOutcome, kInfo, Reads> 
     Event event;
     trace::Expected expected;
   };
+
+  /// Whether the law names the reason given and the one expected side by side: a file of another geometry, for one, is
+  /// `unsupported` or `corrupt`.
+  static bool is_as_lawful(const CallModel& call, RefusalCode expected) noexcept {
+    const RefusalCode outcome = outcome_of(call);
+    const bool are_refusals = outcome != RefusalCode::none && expected != RefusalCode::none;
+    return are_refusals && call.law.known && call.law.allows(outcome) && call.law.allows(expected);
+  }
 
   /// A workload asks until there is room. Whether there was none is for other rules to say.
   static bool waits_for_room(const CallModel& call, const Moment& moment) {
