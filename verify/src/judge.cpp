@@ -357,7 +357,7 @@ CaseVerdict Judge::finish() {
     if (says_something) verdict.rules.push_back(std::move(rule));
   }
   // A store that is lost breaks most other rules too.
-  std::ranges::stable_partition(verdict.rules, [](const RuleVerdict& rule) {
+  std::stable_partition(verdict.rules.begin(), verdict.rules.end(), [](const RuleVerdict& rule) {
     return rule.rule == "store-answers" && rule.status == Status::fail;
   });
   verdict.witnesses = state.witnesses.verdicts(state.end.complete);
