@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <string>
+#include <utility>
 
 namespace kvwitness::verify {
 
@@ -63,6 +64,13 @@ Finding ClaimedPool::out_of_range(std::uint32_t id, std::uint64_t holder) const 
   return std::nullopt;
 }
 
+/// Who holds a block is whose table it is told of.
+Finding ClaimedPool::of_another(std::uint64_t holder, const Event& event) {
+  if (holder == event.sequence) return std::nullopt;
+  return Complaint{fmt::format("told of sequence {}, the holder", holder),
+                   fmt::format("of sequence {}", event.sequence)};
+}
+
 // ---- claims ---------------------------------------------------------------------------------------------------------
 
 void ClaimedPool::forget_hash(Block& block) noexcept {
@@ -92,7 +100,7 @@ Finding ClaimedPool::on(const trace::BlockAlloc& claim, const Event& event) {
   block.is_unheld = false;
   block.last = event.number;
   ++block.epoch;
-  return finding;
+  return finding ? finding : of_another(claim.holder, event);
 }
 
 Finding ClaimedPool::on(const trace::BlockHold& claim, const Event& event) {
@@ -115,7 +123,7 @@ Finding ClaimedPool::on(const trace::BlockHold& claim, const Event& event) {
   if (!finding && claim.holders != block.holders.size())
     finding = Complaint{fmt::format("{} holders of block {}", block.holders.size(), claim.block),
                         fmt::format("{}", claim.holders)};
-  return finding;
+  return finding ? finding : of_another(claim.holder, event);
 }
 
 Finding ClaimedPool::on(const trace::BlockRelease& claim, const Event& event) {
@@ -144,7 +152,7 @@ Finding ClaimedPool::on(const trace::BlockRelease& claim, const Event& event) {
   if (!finding && claim.holders != block.holders.size())
     finding = Complaint{fmt::format("{} holders left of block {}", block.holders.size(), claim.block),
                         fmt::format("{}", claim.holders)};
-  return finding;
+  return finding ? finding : of_another(claim.holder, event);
 }
 
 Finding ClaimedPool::on(const trace::BlockFree& claim, const Event& event) {
@@ -173,6 +181,9 @@ Finding ClaimedPool::on(const trace::BlockFree& claim, const Event& event) {
   block.holders.clear();
   block.is_unheld = false;
   block.last = event.number;
+  if (!finding && (claim.holder != trace::kNoSequence || claim.holders != 0))
+    finding = Complaint{fmt::format("no holder of block {}, which is free", claim.block),
+                        fmt::format("holder {}, {} holders", claim.holder, claim.holders)};
   return finding;
 }
 
@@ -194,6 +205,9 @@ Finding ClaimedPool::on(const trace::BlockCached& claim, const Event& event) {
   block.cached_at = ++turn_;
   cached_.emplace(turn_, claim.block);
   block.last = event.number;
+  if (!finding && claim.holders != 0)
+    finding = Complaint{fmt::format("no holder of block {}, which is cached", claim.block),
+                        fmt::format("{} holders", claim.holders)};
   return finding;
 }
 
@@ -202,11 +216,18 @@ Finding ClaimedPool::on(const trace::TableEntry& claim, const Event& event) {
   Block& block = blocks_[claim.block];
   const auto holder = std::find_if(block.holders.begin(), block.holders.end(),
                                    [&](const Holder& one) { return one.sequence == event.sequence; });
-  tables_[event.sequence][claim.index] = {claim.block, claim.epoch};
+  const Entry told{claim.block, claim.epoch};
+  const auto [at, is_new] = tables_[event.sequence].try_emplace(claim.index, told);
+  const Entry before = std::exchange(at->second, told);
   if (holder == block.holders.end())
     return Complaint{fmt::format("an entry for a block that sequence {} holds", event.sequence),
                      fmt::format("block {}, {}", claim.block, state_text(block)), block.last};
-  holder->index = claim.index;
+  const std::optional<std::uint64_t> index = std::exchange(holder->index, claim.index);
+  const bool is_again = !is_new && before.block == claim.block && before.epoch == claim.epoch;
+  if (is_again || (index && *index != claim.index))
+    return Complaint{fmt::format("one entry for block {} in the table of sequence {}", claim.block, event.sequence),
+                     fmt::format("entry {}{}", claim.index, is_again ? " again" : fmt::format(" besides {}", *index)),
+                     block.last};
   if (claim.epoch != block.epoch)
     return Complaint{fmt::format("block {} in its epoch {}", claim.block, block.epoch),
                      fmt::format("epoch {}", claim.epoch), block.last};

@@ -68,6 +68,7 @@ class ClaimedPool {
 
  private:
   [[nodiscard]] grammar::Finding out_of_range(std::uint32_t block, std::uint64_t holder) const;
+  [[nodiscard]] static grammar::Finding of_another(std::uint64_t holder, const Event& event);
   [[nodiscard]] std::string state_text(const Block& block) const;
   void forget_hash(Block& block) noexcept;
   void uncache(Block& block) noexcept;

@@ -11,6 +11,7 @@ constexpr std::uint64_t kRowElementsMax = std::uint64_t{1} << 20;
 }  // namespace
 
 void OutputRows::on(const trace::TensorRecorded& recorded, const Event& event) {
+  untold_ = untold();
   is_open_ = false;
   // Outputs of no layer are a model's logits: no attention gives them alone.
   if (recorded.role != trace::Plane::out || event.layer == trace::kNoLayer) return;

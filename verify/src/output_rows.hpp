@@ -32,6 +32,8 @@ class OutputRows {
   /// The row that these values complete. Valid until the next event.
   [[nodiscard]] std::optional<OutputRow> on(const trace::TensorValues& values);
 
+  /// Outputs of an attend that were told without any value.
+  [[nodiscard]] std::uint64_t untold() const noexcept { return untold_ + (is_open_ && values_.empty() ? 1 : 0); }
   /// Outputs that no attend of their sequence, layer and position came before.
   [[nodiscard]] std::uint64_t unattributed() const noexcept { return unattributed_; }
 
@@ -42,6 +44,7 @@ class OutputRows {
   std::vector<float> values_;
   bool is_open_ = false;
   std::uint64_t unattributed_ = 0;
+  std::uint64_t untold_ = 0;
 };
 
 /// Shape of a declared layer's attention; nullopt where the declaration makes no sense (heads that do not divide, rows

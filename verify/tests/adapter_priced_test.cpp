@@ -92,6 +92,7 @@ BOOST_AUTO_TEST_CASE(a_window_in_place_is_not_priced) {
   adapter.rows = 1;
   adapter.from_type = adapter.to_type = trace::DType::f32;
   adapter.bytes_before = adapter.bytes_after = 16;
+  adapter.view = trace.payload<trace::WindowOpened>().view;
   trace.insert(trace.index_of(trace::EventType::WindowOpened), {store, 0, 0}, adapter);
   BOOST_CHECK(trace.failing() == std::vector<std::string>{kRule});
 }

@@ -31,8 +31,10 @@ struct Everything : TraceBuilder {
     too_far.operation = trace::Operation::window;
     too_far.to = 12;
     too_far.from = 11;
+    step_begin(store, 0, too_far.operation);
     expect({store, 0, 0}, too_far.operation, trace::RefusalCode::future);
     refuse({store, 0, 0}, too_far, trace::RefusalCode::future);
+    step_end();
     truncate(store, 0, 10);
     evict(store, 0, {0, 5});
     clear(store, 1);
@@ -128,8 +130,10 @@ BOOST_AUTO_TEST_CASE(a_refused_read_hands_out_nothing) {
   trace::Called called{};
   called.operation = trace::Operation::read;
   called.to = 3;
+  trace.step_begin(store, 0, called.operation);
   trace.expect({store, 0, 0}, called.operation, trace::RefusalCode::future);
   trace.refuse({store, 0, 0}, called, trace::RefusalCode::future);
+  trace.step_end();
   BOOST_CHECK(trace.failing().empty());
   trace.insert(trace.index_of(EventType::Refused), {store, 0, 0}, trace::ReadRows{0, 0, 96, 0, 3, 0});
   BOOST_CHECK(trace.status_of(kRule) == Status::fail);
@@ -241,8 +245,10 @@ BOOST_AUTO_TEST_CASE(a_sequence_that_the_store_does_not_have_may_be_called) {
   const auto store = trace.ring({.capacity = 4, .window = 4});
   trace::Called called{};
   called.operation = trace::Operation::clear;
+  trace.step_begin(store, 7, called.operation);
   trace.expect({store, 7}, called.operation, trace::RefusalCode::unknown_sequence);
   trace.refuse({store, 7}, called, trace::RefusalCode::unknown_sequence);
+  trace.step_end();
   BOOST_CHECK(trace.failing().empty());
 }
 

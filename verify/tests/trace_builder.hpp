@@ -190,6 +190,7 @@ class TraceBuilder {
     Subject subject;
     Range range;
     bool has_slots = true;
+    bool is_gathered = false;
   };
 
   /// Opens a step for one call where none is open.

@@ -3,8 +3,8 @@
 #include "kvwitness/trace/names.hpp"
 #include "trace_builder.hpp"
 
-#include <bit>
 #include <algorithm>
+#include <bit>
 
 namespace kvwitness::verify::testing {
 namespace {
@@ -182,6 +182,7 @@ ViewId TraceBuilder::gather(ViewId id) {
   }
   tell_adapters(source.subject, last_view_, source.range.count(), AdapterKind::gather_kv_window);
   tell_window(source.subject, source.range, false, 2 * bytes);
+  views_.at(last_view_).is_gathered = true;
   measured(source.subject, Operation::gather);
   return last_view_;
 }
@@ -211,7 +212,7 @@ void TraceBuilder::attend(ViewId id, Position first, std::uint32_t count, Tokens
     step.first_key = seen.empty() ? trace::kNoPosition : seen.from;
     step.last_key = seen.empty() ? trace::kNoPosition : seen.to - 1;
     step.visited = step.rows_read = seen.count();
-    step.kernel = trace::KernelKind::online;
+    step.kernel = view.is_gathered ? trace::KernelKind::gathered : trace::KernelKind::online;
     step.ordinal = from.ordinal + i;
     emit(view.subject, step);
   }

@@ -1,6 +1,7 @@
 #include "grammar/calls.hpp"
 
 #include "grammar/block_calls.hpp"
+#include "grammar/called_members.hpp"
 #include "kvwitness/trace/event_table.hpp"
 #include "kvwitness/trace/names.hpp"
 
@@ -45,11 +46,13 @@ constexpr TypeSet claims_of(Operation operation) noexcept {
 }
 
 /// What stands between calls of its store.
-constexpr TypeSet kBetweenCalls{EventType::StepBegin, EventType::StepEnd, EventType::Expected, EventType::WindowClosed,
-                                EventType::StateDigest};
+constexpr TypeSet kBetweenCalls{EventType::StepBegin,     EventType::StepEnd,      EventType::Expected,
+                                EventType::BlockTokens,   EventType::WindowClosed, EventType::StateDigest,
+                                EventType::TensorRecorded};
 
 /// Where a claim stands in its call: none comes behind one of a higher place.
 constexpr int place_of(Operation operation, EventType type, bool has_coded) noexcept {
+  if (kBlockClaims.contains(type)) return operation == Operation::append ? 1 : 0;
   switch (type) {
     case EventType::RowDigests: return operation == Operation::append && has_coded ? 4 : 0;
     case EventType::Overwrite: return 1;
@@ -73,6 +76,11 @@ Finding as_called(const trace::Refused& refused, const trace::Called& called, st
   if (is_range && refused.view == called.view) return std::nullopt;
   return Complaint{fmt::format("a refusal of [{}, {}), view {}, as called", called.from, called.to, called.view),
                    fmt::format("of [{}, {}), view {}", refused.asked_from, refused.asked_to, refused.view), number};
+}
+
+Finding bytes_of_nothing(const trace::RegionMeasured& region, std::uint64_t number) {
+  if (region.allocations != 0 || region.bytes == 0) return std::nullopt;
+  return Complaint{"no bytes where nothing was allocated", fmt::format("{} bytes", region.bytes), number};
 }
 
 /// How often the event that a call is made for stands in it; 0: it has none.
@@ -122,7 +130,7 @@ Finding Calls::on_any(const Event& event, const Moment& /*moment*/) {
   const bool is_same =
       event.sequence == call.subject.sequence && (may_name_layers || event.layer == call.subject.layer);
   ++call.claims;
-  if (is_of_block && is_of_call(event, call.called, call.subject.sequence)) return std::nullopt;
+  if (is_of_block && is_of_call(event, call.called, call.subject.sequence)) return in_order(call, event.type);
   if (kDeeds.contains(event.type)) ++call.deeds;
   if (is_same) return in_order(call, event.type);
   return Complaint{fmt::format("sequence {} layer {}, as called", call.subject.sequence, call.subject.layer),
@@ -138,7 +146,24 @@ Finding Calls::in_order(Call& call, EventType type) {
                    "behind it", call.number};
 }
 
-Finding Calls::on(const trace::Called& called, const Event& event, const Moment& /*moment*/) {
+/// A member that the call does not use is 0, so that it can be given a meaning later.
+Finding Calls::members(const trace::Called& called, const Event& event, const Moment& moment) {
+  if (!is_call(called.operation))
+    return Complaint{"what a store can be asked", fmt::format("{}", to_text(called.operation))};
+  const StoreModel* store = moment.model.store(event.store);
+  const bool is_rotated = store != nullptr && event.layer < store->layers.size() && store->rotates(event.layer);
+  const bool tells_positions = is_rotated && called.from < called.to;
+  const std::string_view besides = told_besides(called, members_used(called.operation, tells_positions));
+  if (!besides.empty())
+    return Complaint{fmt::format("only what the {} uses", to_text(called.operation)), fmt::format("{} too", besides)};
+  const bool is_as_long =
+      called.operation != Operation::attend || std::uint64_t{called.from} + called.count == called.to;
+  if (is_as_long) return std::nullopt;
+  return Complaint{fmt::format("{} queries from position {} on", called.count, called.from),
+                   fmt::format("those of [{}, {})", called.from, called.to)};
+}
+
+Finding Calls::on(const trace::Called& called, const Event& event, const Moment& moment) {
   if (event.store == trace::kNoStore) return Complaint{"a call of a store", "a call of none"};
   Call& call = calls_[event.store];
   const bool was_open = call.is_open;
@@ -148,7 +173,9 @@ Finding Calls::on(const trace::Called& called, const Event& event, const Moment&
   call.called = called;
   call.subject = {event.store, event.sequence, event.layer};
   call.number = event.number;
-  if (!was_open) return std::nullopt;
+  if (const std::optional<std::uint64_t> end = at_end_[event.store].first)
+    return Complaint{"the store's states at the end behind its last call", "a call behind them", *end};
+  if (!was_open) return members(called, event, moment);
   return Complaint{"RegionMeasured before the next call", "a call inside of a call", before};
 }
 
@@ -169,6 +196,8 @@ Finding Calls::on(const trace::Refused& refused, const Event& event, const Momen
 Finding Calls::on(const trace::RowDigests& rows, const Event& event, const Moment& moment) {
   if (event.store == trace::kNoStore) return std::nullopt;
   Call& call = calls_[event.store];
+  if (rows.count == 1 && (rows.k1 != 0 || rows.v1 != 0))
+    return Complaint{"the digests of one row, as it counts", "those of a second one", call.number};
   if (call.called.operation == Operation::evict) return survivors(call, rows, event, moment);
   if (call.quantised) return codes(call, rows);
   const LayerModel* held = moment.model.layer(event.store, event.sequence, event.layer);
@@ -221,9 +250,32 @@ Finding Calls::survivors(Call& call, const trace::RowDigests& rows, const Event&
                    fmt::format("{} rows from position {}", rows.count, rows.first), call.number};
 }
 
+/// Of a call that hands rows out: in front of them, about the same layer, and naming the view that it opens.
+Finding Calls::on(const trace::AdapterInserted& adapter, const Event& event, const Moment& /*moment*/) {
+  if (event.store == trace::kNoStore) return std::nullopt;
+  Call& call = calls_[event.store];
+  const bool opens = call.called.operation == Operation::window || call.called.operation == Operation::gather;
+  if (!call.is_open || !(opens || call.called.operation == Operation::read)) return std::nullopt;
+  const bool is_same = event.sequence == call.subject.sequence && event.layer == call.subject.layer;
+  const bool is_first = call.adapters++ == 0;
+  const ViewId view = is_first ? adapter.view : call.adapted_view;
+  call.adapted_view = adapter.view;
+  const bool is_its_view = opens ? adapter.view == view : adapter.view == 0;
+  if (is_same && is_its_view && call.deeds == 0) return std::nullopt;
+  return Complaint{fmt::format("adapters of sequence {} layer {} in front of the rows that they hand out, of {}",
+                               call.subject.sequence, call.subject.layer, opens ? "one view" : "no view"),
+                   fmt::format("one of sequence {} layer {}, view {}{}", event.sequence, event.layer, adapter.view,
+                               call.deeds == 0 ? "" : ", behind them"),
+                   call.number};
+}
+
 Finding Calls::on(const trace::WindowOpened& opened, const Event& event, const Moment& /*moment*/) {
-  if (event.store != trace::kNoStore) calls_[event.store].runs_declared = opened.runs;
-  return std::nullopt;
+  if (event.store == trace::kNoStore) return std::nullopt;
+  Call& call = calls_[event.store];
+  call.runs_declared = opened.runs;
+  if (!call.is_open || call.adapters == 0 || call.adapted_view == opened.view) return std::nullopt;
+  return Complaint{fmt::format("view {} opened, which the adapters name", call.adapted_view),
+                   fmt::format("view {}", opened.view), call.number};
 }
 
 Finding Calls::on(const trace::WindowRun& run, const Event& event, const Moment& /*moment*/) {
@@ -248,12 +300,23 @@ Finding Calls::on(const trace::AttentionStep& step, const Event& event, const Mo
                    call.number};
 }
 
+Finding Calls::on(const trace::AttentionRun& run, const Event& event, const Moment& /*moment*/) {
+  if (event.store == trace::kNoStore) return std::nullopt;
+  const Call& call = calls_[event.store];
+  if (!call.is_open || run.view == call.called.view) return std::nullopt;
+  return Complaint{fmt::format("keys of view {}, as called", call.called.view), fmt::format("of view {}", run.view),
+                   call.number};
+}
+
 Finding Calls::on(const trace::Counter& counter, const Event& event, const Moment& /*moment*/) {
   static const trace::NameHash kPoisoned = trace::hash_name("poisoned-bytes");
   if (event.store == trace::kNoStore || counter.name != kPoisoned) return std::nullopt;
   Call& call = calls_[event.store];
-  if (call.is_open && call.called.operation == Operation::poison) ++call.deeds;
-  return std::nullopt;
+  if (!call.is_open || call.called.operation != Operation::poison) return std::nullopt;
+  ++call.deeds;
+  if (event.sequence == call.subject.sequence && event.layer == call.subject.layer) return std::nullopt;
+  return Complaint{fmt::format("bytes filled of sequence {}, as called", call.subject.sequence),
+                   fmt::format("of sequence {}", event.sequence), call.number};
 }
 
 Finding Calls::on(const trace::Fork& fork, const Event& event, const Moment& /*moment*/) {
@@ -266,6 +329,15 @@ Finding Calls::on(const trace::Fork& fork, const Event& event, const Moment& /*m
   return Complaint{fmt::format("sequence {} forked to {} at {}, as called", call.subject.sequence, call.called.ordinal,
                                call.called.to),
                    fmt::format("sequence {} forked to {} at {}", fork.parent, fork.child, fork.upto), call.number};
+}
+
+Finding Calls::on(const trace::Admitted& admitted, const Event& event, const Moment& /*moment*/) {
+  if (event.store == trace::kNoStore) return std::nullopt;
+  const Call& call = calls_[event.store];
+  if (!call.is_open || call.called.operation != Operation::admit) return std::nullopt;  // told by on_any
+  if (admitted.request == call.called.ordinal) return std::nullopt;
+  return Complaint{fmt::format("request {} admitted, as called", call.called.ordinal),
+                   fmt::format("request {}", admitted.request), call.number};
 }
 
 Finding Calls::on(const trace::Reorder& reorder, const Event& event, const Moment& /*moment*/) {
@@ -307,7 +379,7 @@ Finding Calls::on(const trace::RegionMeasured& region, const Event& event, const
   if (event.store == trace::kNoStore) return Complaint{"a region of a store", "a region of none"};
   Call& call = calls_[event.store];
   if (region.operation == Operation::decode) {
-    if (!call.is_open) return std::nullopt;
+    if (!call.is_open) return bytes_of_nothing(region, event.number);
     return Complaint{"the region of a token after its calls",
                      fmt::format("inside of {}", to_text(call.called.operation)), call.number};
   }
@@ -330,7 +402,25 @@ Finding Calls::on(const trace::RegionMeasured& region, const Event& event, const
                 sequences.end,
                 0,
                 call.number};
-  return ended(call, region.outcome);
+  Finding finding = bytes_of_nothing(region, call.number);
+  return finding ? finding : ended(call, region.outcome);
+}
+
+/// What a store holds at the end is told once of each sequence and layer.
+Finding Calls::once_at_end(const Event& event, const Moment& moment) {
+  AtEnd& told = at_end_[event.store];
+  if (!told.first) told.first = event.number;
+  const StoreModel* store = moment.model.store(event.store);
+  if (store == nullptr || event.layer >= store->layers.size() || event.sequence >= store->created.sequences)
+    return std::nullopt;  // told by the declarations
+  told.states.resize(store->layers.size() * store->created.sequences);
+  std::vector<bool>::reference is_told = told.states[event.sequence * store->layers.size() + event.layer];
+  if (!is_told) {
+    is_told = true;
+    return std::nullopt;
+  }
+  return Complaint{"the state at the end once a sequence and layer",
+                   fmt::format("that of sequence {} layer {} again", event.sequence, event.layer), *told.first};
 }
 
 Finding Calls::on(const trace::StateDigest& state, const Event& event, const Moment& moment) {
@@ -340,6 +430,7 @@ Finding Calls::on(const trace::StateDigest& state, const Event& event, const Mom
   Due& due = calls_[event.store].due;
   const bool is_free =
       state.reason != trace::DigestReason::after_refusal && state.reason != trace::DigestReason::after_edit;
+  if (!due.is_due && state.reason == trace::DigestReason::at_end) return once_at_end(event, moment);
   if (!due.is_due && is_free) return std::nullopt;
   const bool is_it =
       due.is_due && state.reason == due.reason && event.sequence == due.sequence && event.layer == due.next;

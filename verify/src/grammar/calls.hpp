@@ -9,6 +9,7 @@
 #include <array>
 #include <cstdint>
 #include <optional>
+#include <vector>
 
 namespace kvwitness::verify::grammar {
 
@@ -22,11 +23,14 @@ class Calls {
   [[nodiscard]] Finding on(const trace::Refused& refused, const Event& event, const Moment& moment);
   [[nodiscard]] Finding on(const trace::RowDigests& rows, const Event& event, const Moment& moment);
   [[nodiscard]] Finding on(const trace::Quantise& quantise, const Event& event, const Moment& moment);
+  [[nodiscard]] Finding on(const trace::AdapterInserted& adapter, const Event& event, const Moment& moment);
   [[nodiscard]] Finding on(const trace::WindowOpened& opened, const Event& event, const Moment& moment);
   [[nodiscard]] Finding on(const trace::WindowRun& run, const Event& event, const Moment& moment);
   [[nodiscard]] Finding on(const trace::AttentionStep& step, const Event& event, const Moment& moment);
+  [[nodiscard]] Finding on(const trace::AttentionRun& run, const Event& event, const Moment& moment);
   [[nodiscard]] Finding on(const trace::Counter& counter, const Event& event, const Moment& moment);
   [[nodiscard]] Finding on(const trace::Fork& fork, const Event& event, const Moment& moment);
+  [[nodiscard]] Finding on(const trace::Admitted& admitted, const Event& event, const Moment& moment);
   [[nodiscard]] Finding on(const trace::Reorder& reorder, const Event& event, const Moment& moment);
   [[nodiscard]] Finding on(const trace::RegionMeasured& region, const Event& event, const Moment& moment);
   [[nodiscard]] Finding on(const trace::StateDigest& state, const Event& event, const Moment& moment);
@@ -59,10 +63,19 @@ class Calls {
     std::uint32_t survivors_at_once = 0;
     bool is_second_telling = false;  ///< what comes next is told at new positions
     int place = 0;                   ///< of the latest claim, in the order in which such a call tells them
+    std::uint32_t adapters = 0;
+    ViewId adapted_view = 0;  ///< that they name
     std::uint32_t runs = 0;
     std::uint32_t runs_declared = 0;
     Due due;
   };
+  /// States of a store at the end of the run.
+  struct AtEnd {
+    std::optional<std::uint64_t> first;  ///< number of the first
+    std::vector<bool> states;            ///< that were told, by sequence and layer
+  };
+  [[nodiscard]] static Finding members(const trace::Called& called, const Event& event, const Moment& moment);
+  [[nodiscard]] Finding once_at_end(const Event& event, const Moment& moment);
   /// Claims of a call come in the order of the table in trace/events.md.
   [[nodiscard]] static Finding in_order(Call& call, EventType type);
   [[nodiscard]] static Finding survivors(Call& call, const trace::RowDigests& rows, const Event& event,
@@ -71,7 +84,8 @@ class Calls {
   [[nodiscard]] static Finding ended(const Call& call, RefusalCode outcome);
   [[nodiscard]] static Finding done(const Call& call);
 
-  std::array<Call, 256> calls_;  ///< by store
+  std::array<Call, 256> calls_;    ///< by store
+  std::array<AtEnd, 256> at_end_;  ///< by store
 };
 
 }  // namespace kvwitness::verify::grammar

@@ -39,6 +39,36 @@ bool is_donor(const StoreModel& store, LayerIndex layer, std::uint32_t donor) no
   return has_its_rows && has_its_slots && a.window == b.window && a.limited == b.limited;
 }
 
+/// A capability that a store needs for what its layer is declared to be, and does not have; empty where it has them.
+std::string_view missing_capability(const StoreModel& store, LayerIndex layer) noexcept {
+  using trace::Capability;
+  const trace::LayerDeclared& declared = store.layers[layer];
+  if (declared.sliding != 0 && !store.can(Capability::sliding)) return "sliding";
+  if (declared.sinks != 0 && !store.can(Capability::sinks)) return "sinks";
+  if (store.is_reader(layer) && !store.can(Capability::donors)) return "donors";
+  return {};
+}
+
+/// Where what is declared of a store does not go together.
+Finding contradiction(const StoreModel& store, const std::optional<trace::PoolDeclared>& pool) {
+  if (pool.has_value() != store.can(trace::Capability::paged))
+    return Complaint{"a pool of a store that is paged, and of no other", pool ? "a pool" : "no pool"};
+  const std::uint32_t block = pool ? pool->block : 0;
+  for (LayerIndex layer = 0; layer < store.layers.size(); ++layer) {
+    const trace::LayerDeclared& declared = store.layers[layer];
+    if (const std::string_view missing = missing_capability(store, layer); !missing.empty())
+      return Complaint{fmt::format("a store with the capability {}, as layer {} needs it", missing, layer),
+                       "a store without it"};
+    if (declared.block != block)
+      return Complaint{fmt::format("layer {} in blocks of {} rows, as its store's pool", layer, block),
+                       fmt::format("in blocks of {}", declared.block)};
+    if (declared.rope == 0 && store.formats[layer].rope_theta_bits != 0)
+      return Complaint{fmt::format("no angles of layer {}, whose keys are not rotated", layer),
+                       fmt::format("rope_theta {}", trace::from_bits(store.formats[layer].rope_theta_bits))};
+  }
+  return std::nullopt;
+}
+
 Finding mark_once(std::vector<bool>& marks, LayerIndex layer, std::string_view what) {
   if (layer >= marks.size()) return std::nullopt;  // told by on_any
   if (marks[layer]) return Complaint{fmt::format("{} once a layer", what), fmt::format("layer {} again", layer)};
@@ -107,21 +137,23 @@ Finding Declarations::on(const trace::LayerCode& code, const Event& event, const
   return mark_once(is_k ? store.k_coded : store.v_coded, event.layer, is_k ? "LayerCode of K" : "LayerCode of V");
 }
 
-Finding Declarations::on(const trace::PoolDeclared& /*pool*/, const Event& event, const Moment& /*moment*/) {
-  if (std::exchange(stores_[event.store].has_pool, true))
+Finding Declarations::on(const trace::PoolDeclared& pool, const Event& event, const Moment& /*moment*/) {
+  if (std::exchange(stores_[event.store].pool, pool))
     return Complaint{"one pool of a store", fmt::format("a pool of store {} again", event.store)};
   return std::nullopt;
 }
 
-Finding Declarations::on(const trace::Called& /*called*/, const Event& event, const Moment& /*moment*/) {
+Finding Declarations::on(const trace::Called& /*called*/, const Event& event, const Moment& moment) {
   Store& store = stores_[event.store];
   if (store.is_used || !store.is_created) return std::nullopt;
   store.is_used = true;
   const auto all = [](const std::vector<bool>& marks) {
     return std::find(marks.begin(), marks.end(), false) == marks.end();
   };
-  if (all(store.declared) && all(store.formatted)) return std::nullopt;
-  return Complaint{"LayerDeclared and LayerFormat of every layer before the first call", "a call before them"};
+  if (!all(store.declared) || !all(store.formatted))
+    return Complaint{"LayerDeclared and LayerFormat of every layer before the first call", "a call before them"};
+  const StoreModel* model = moment.model.store(event.store);
+  return model == nullptr ? std::nullopt : contradiction(*model, store.pool);
 }
 
 }  // namespace kvwitness::verify::grammar

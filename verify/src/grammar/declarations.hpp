@@ -7,6 +7,7 @@
 
 #include <array>
 #include <cstdint>
+#include <optional>
 #include <vector>
 
 namespace kvwitness::verify::grammar {
@@ -21,6 +22,7 @@ class Declarations {
   [[nodiscard]] Finding on(const trace::LayerFormat& format, const Event& event, const Moment& moment);
   [[nodiscard]] Finding on(const trace::LayerCode& code, const Event& event, const Moment& moment);
   [[nodiscard]] Finding on(const trace::PoolDeclared& pool, const Event& event, const Moment& moment);
+  /// Of the first call of a store, by when all is declared.
   [[nodiscard]] Finding on(const trace::Called& called, const Event& event, const Moment& moment);
 
  private:
@@ -31,7 +33,7 @@ class Declarations {
     std::vector<bool> formatted;
     std::vector<bool> k_coded;
     std::vector<bool> v_coded;
-    bool has_pool = false;
+    std::optional<trace::PoolDeclared> pool;
   };
   std::array<Store, 256> stores_;
   bool has_begun_ = false;

@@ -93,7 +93,16 @@ Finding Spans::on(const trace::PhaseEnd& end, const Event& /*event*/, const Mome
                    fmt::format("the end of span {}", end.span)};
 }
 
+Finding Spans::on(const trace::Expected& expected, const Event& /*event*/, const Moment& /*moment*/) {
+  if (in_step_ && expected.step == step_.step) return std::nullopt;
+  return Complaint{in_step_ ? fmt::format("what step {} expects", step_.step) : "outcomes expected inside of steps",
+                   fmt::format("what step {} expects{}", expected.step, in_step_ ? "" : ", outside of a step"),
+                   in_step_ ? std::optional(step_number_) : std::nullopt};
+}
+
 Finding Spans::on(const trace::StateDigest& state, const Event& /*event*/, const Moment& /*moment*/) {
+  if (in_step_ && state.reason == trace::DigestReason::at_end)
+    return Complaint{"the state at the end behind all steps", "inside of one", step_number_};
   const bool compares =
       state.reason == trace::DigestReason::compare_left || state.reason == trace::DigestReason::compare_right;
   if (state.step == step_.step || (state.step == 0 && !compares)) return std::nullopt;

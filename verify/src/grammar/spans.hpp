@@ -18,6 +18,7 @@ class Spans {
   [[nodiscard]] Finding on(const trace::StepEnd& end, const Event& event, const Moment& moment);
   [[nodiscard]] Finding on(const trace::PhaseBegin& begin, const Event& event, const Moment& moment);
   [[nodiscard]] Finding on(const trace::PhaseEnd& end, const Event& event, const Moment& moment);
+  [[nodiscard]] Finding on(const trace::Expected& expected, const Event& event, const Moment& moment);
   [[nodiscard]] Finding on(const trace::StateDigest& state, const Event& event, const Moment& moment);
   [[nodiscard]] Finding on(const trace::Called& called, const Event& event, const Moment& moment);
   [[nodiscard]] Finding on(const trace::RegionMeasured& region, const Event& event, const Moment& moment);

@@ -1,10 +1,23 @@
 #include "grammar/views.hpp"
 
+#include "grammar/block_calls.hpp"
+
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <utility>
 
 namespace kvwitness::verify::grammar {
+namespace {
+
+/// What a store does may be seen through the views that are open.
+constexpr bool is_change(trace::Operation operation) noexcept {
+  using enum trace::Operation;
+  return operation == append || operation == truncate || operation == evict || operation == clear ||
+         operation == restore || is_block_call(operation);
+}
+
+}  // namespace
 
 std::vector<Views::View>::iterator Views::find(ViewId id) noexcept {
   return std::lower_bound(open_.begin(), open_.end(), id,
@@ -37,12 +50,24 @@ Finding Views::on(const trace::WindowOpened& opened, const Event& event, const M
     has_overflowed_ = true;
     return Complaint{fmt::format("at most {} open views", kModelViewsMax), "more"};
   }
-  open_.insert(at, {opened.view, {event.store, event.sequence, event.layer}, event.number});
+  open_.insert(at, {opened.view,
+                    {event.store, event.sequence, event.layer},
+                    event.number,
+                    event.store == trace::kNoStore ? 0 : changes_[event.store]});
   return std::nullopt;
 }
 
 Finding Views::on(const trace::WindowRun& run, const Event& event, const Moment& /*moment*/) {
+  const auto view = find(run.view);
+  const bool is_open = view != open_.end() && view->id == run.view;
+  if (is_open && event.store != trace::kNoStore) view->changes = changes_[event.store];
   return used(run.view, event);
+}
+
+Finding Views::on(const trace::RegionMeasured& region, const Event& event, const Moment& /*moment*/) {
+  const bool is_done = event.store != trace::kNoStore && region.outcome == RefusalCode::none;
+  if (is_done && is_change(region.operation)) ++changes_[event.store];
+  return std::nullopt;
 }
 
 Finding Views::on(const trace::Called& called, const Event& event, const Moment& /*moment*/) {
@@ -51,7 +76,12 @@ Finding Views::on(const trace::Called& called, const Event& event, const Moment&
 }
 
 Finding Views::on(const trace::AttentionStep& step, const Event& event, const Moment& /*moment*/) {
-  return used(step.view, event);
+  if (Finding finding = used(step.view, event)) return finding;
+  const auto view = find(step.view);
+  if (view == open_.end() || view->id != step.view || event.store == trace::kNoStore) return std::nullopt;
+  if (std::exchange(view->changes, changes_[event.store]) == changes_[event.store]) return std::nullopt;
+  return Complaint{fmt::format("the runs of view {} told again, as its store was written or edited since", step.view),
+                   "attention over them as they were", view->number};
 }
 
 Finding Views::on(const trace::WindowClosed& closed, const Event& event, const Moment& /*moment*/) {
@@ -77,18 +107,27 @@ Finding Tensors::cut_short() const {
 Finding Tensors::on(const trace::TensorRecorded& tensor, const Event& event, const Moment& /*moment*/) {
   Finding finding = cut_short();
   tensor_ = tensor;
+  subject_ = {event.store, event.sequence, event.layer};
   number_ = event.number;
   next_ = 0;
+  if (!finding && used_.contains(tensor.tensor))
+    finding = Complaint{"a tensor of its own number", fmt::format("tensor {} again", tensor.tensor)};
+  used_.insert(tensor.tensor);
   return finding;
 }
 
-Finding Tensors::on(const trace::TensorValues& values, const Event& /*event*/, const Moment& /*moment*/) {
+Finding Tensors::on(const trace::TensorValues& values, const Event& event, const Moment& /*moment*/) {
   const bool is_next = values.tensor == tensor_.tensor && values.offset == next_ && next_ < tensor_.elements;
   if (!is_next)
     return Complaint{fmt::format("values of tensor {} from element {}", tensor_.tensor, next_),
                      fmt::format("values of tensor {} from element {}", values.tensor, values.offset), number_};
   next_ += static_cast<std::uint32_t>(std::size(values.values));
-  return std::nullopt;
+  const bool is_its =
+      event.store == subject_.store && event.sequence == subject_.sequence && event.layer == subject_.layer;
+  if (is_its) return std::nullopt;
+  return Complaint{fmt::format("values of tensor {}, of store {} sequence {} layer {}", tensor_.tensor, subject_.store,
+                               subject_.sequence, subject_.layer),
+                   fmt::format("of store {} sequence {} layer {}", event.store, event.sequence, event.layer), number_};
 }
 
 }  // namespace kvwitness::verify::grammar

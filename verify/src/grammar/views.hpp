@@ -6,6 +6,7 @@
 #include "kvwitness/verify/checker.hpp"
 #include "kvwitness/verify/model.hpp"
 
+#include <array>
 #include <cstdint>
 #include <vector>
 
@@ -17,6 +18,7 @@ class Views {
   [[nodiscard]] Finding on(const trace::WindowRun& run, const Event& event, const Moment& moment);
   [[nodiscard]] Finding on(const trace::Called& called, const Event& event, const Moment& moment);
   [[nodiscard]] Finding on(const trace::AttentionStep& step, const Event& event, const Moment& moment);
+  [[nodiscard]] Finding on(const trace::RegionMeasured& region, const Event& event, const Moment& moment);
   [[nodiscard]] Finding on(const trace::WindowClosed& closed, const Event& event, const Moment& moment);
   [[nodiscard]] Finding at_end() const;
 
@@ -25,11 +27,13 @@ class Views {
     ViewId id = 0;
     trace::Subject subject;
     std::uint64_t number = 0;
+    std::uint64_t changes = 0;  ///< of its store, when its runs were last told
   };
   [[nodiscard]] std::vector<View>::iterator find(ViewId id) noexcept;
   [[nodiscard]] Finding used(ViewId id, const Event& event);
 
-  std::vector<View> open_;  ///< in the order of their ids
+  std::vector<View> open_;                    ///< in the order of their ids
+  std::array<std::uint64_t, 256> changes_{};  ///< by store: calls that wrote or edited it
   IdSet used_;
   bool has_overflowed_ = false;  ///< more were open than are remembered
 };
@@ -43,7 +47,9 @@ class Tensors {
  private:
   [[nodiscard]] Finding cut_short() const;
 
+  IdSet used_;
   trace::TensorRecorded tensor_{};
+  trace::Subject subject_;
   std::uint64_t number_ = 0;
   std::uint32_t next_ = 0;  ///< element that comes next
 };

@@ -18,7 +18,7 @@ using trace::Operation;
 using trace::Plane;
 
 using Reads = Payloads<trace::StepBegin, trace::StepEnd, trace::Called, trace::AdapterInserted, trace::WindowOpened,
-                       trace::WindowRun, trace::ReadRows, trace::RegionMeasured>;
+                       trace::WindowRun, trace::ReadRows, trace::AttentionStep, trace::RegionMeasured>;
 
 constexpr RuleInfo kInfo{
     .id = "adapter-priced",
@@ -26,7 +26,7 @@ constexpr RuleInfo kInfo{
     .says =
         "A window that was copied, a gather and a read have exactly one adapter for keys and one for values, with the "
         "bytes that their rows have; a window without adapters lies in memory that the store declared; a gathered "
-        "decode has exactly two a layer and step; budgets per token hold.",
+        "decode has exactly two a layer and step; a kernel over a copy says so; budgets per token hold.",
     .formula =
         "copied(call) => adapters(call) = {K, V}, each of rows(call) * row_bytes(plane), codes and f32 rows by their "
         "own "
@@ -87,6 +87,21 @@ class AdapterPriced final : public RuleChecker<AdapterPriced, kInfo, Reads> {
 
   void on(const trace::ReadRows& read, const Event& event, const Moment& /*moment*/) {
     if (event.store == call_.store) call_.read = read;
+  }
+
+  /// A kernel over a copy says so, so that nobody takes the copy for the store's memory, or the other way round.
+  void on(const trace::AttentionStep& step, const Event& event, const Moment& moment) {
+    const ViewModel* view = moment.model.view(step.view);
+    if (view == nullptr) return;
+    using trace::KernelKind;
+    const bool is_gathered = view->gathered_from != 0;
+    const bool names_runs = step.kernel == KernelKind::online || step.kernel == KernelKind::blocked;
+    const bool is_right =
+        step.kernel == KernelKind::gathered ? is_gathered || view->copied : !names_runs || !is_gathered;
+    if (is_right) return;
+    violate(event, moment,
+            is_gathered ? "attention over a copy by the kernel gathered" : "the kernel gathered over a copy",
+            is_gathered ? "by another" : "over the store's memory", view->opened);
   }
 
   void on(const trace::RegionMeasured& region, const Event& event, const Moment& moment) {
@@ -157,6 +172,12 @@ class AdapterPriced final : public RuleChecker<AdapterPriced, kInfo, Reads> {
     const std::uint64_t before =
         held_bytes(store, event.layer, adapter.plane, range_of(store.call, moment.model), rows->end());
     const bool is_decoded = adapter.kind == AdapterKind::dequantize;
+    const trace::LayerFormat& format = store.formats[event.layer];
+    const trace::DType stored = adapter.plane == Plane::k ? format.k_type : format.v_type;
+    const trace::DType handed_out = is_decoded ? trace::DType::f32 : stored;
+    if (adapter.from_type != stored || adapter.to_type != handed_out)
+      violate(event, moment, fmt::format("rows of {} handed out as {}", to_text(stored), to_text(handed_out)),
+              fmt::format("{} as {}", to_text(adapter.from_type), to_text(adapter.to_type)));
     expect_price(adapter, before, is_decoded ? adapter.rows * f32_row : before, event, moment);
   }
 

@@ -11,6 +11,7 @@
 #include <set>
 #include <string>
 #include <utility>
+#include <vector>
 
 namespace kvwitness::verify {
 namespace {
@@ -25,8 +26,10 @@ constexpr RuleInfo kInfo{
     .says =
         "Table entries, appended rows, copies and windows name blocks that their sequence holds, in the allocation "
         "that "
-        "it holds; a table has an entry for each block of positions that it needs, and no other. A swap copies each of "
-        "them once and whole, and a copy on write puts rows into the block that becomes their entry.",
+        "it holds; a table has an entry for each block of positions that it needs, and no other, told once and with "
+        "the "
+        "rows that it has in use. A swap copies each of them once and whole, and a copy on write puts rows into the "
+        "block that becomes their entry.",
     .formula =
         "entry (i, b, e) of s: s holds b, e = allocations of b so far, from position i * B; the row of p in slot "
         "table[p / B] * B + p mod B; after each call table(s) = [0, ceil(min(S, end) / "
@@ -42,6 +45,8 @@ constexpr RuleInfo kInfo{
 using Pools =
     FollowsPools<trace::BlockAlloc, trace::BlockHold, trace::BlockRelease, trace::BlockFree, trace::BlockCached>;
 
+constexpr std::size_t kEntriesMax = std::size_t{1} << 16;  // told in one call; only a broken trace gets here
+
 class BlockReference final : public RuleChecker<BlockReference, kInfo, Reads>, public Pools {
  public:
   using Pools::on;
@@ -49,6 +54,7 @@ class BlockReference final : public RuleChecker<BlockReference, kInfo, Reads>, p
   void on(const trace::TableEntry& claim, const Event& event, const Moment& moment) {
     if (pools_.find(event.store) == nullptr) return;
     meet();
+    if (entries_.size() < kEntriesMax) entries_.push_back({claim, event});
     if (grammar::Finding finding = pools_.apply(claim, event))
       violate(event, moment, std::move(finding->expected), std::move(finding->observed),
               finding->cause.value_or(event.number));
@@ -86,6 +92,9 @@ class BlockReference final : public RuleChecker<BlockReference, kInfo, Reads>, p
   void on(const trace::Called& /*called*/, const Event& event, const Moment& moment) {
     swapped_.clear();
     copied_.clear();
+    entries_.clear();
+    const LayerModel* rows = moment.model.layer(event.store, event.sequence, 0);
+    end_before_ = rows == nullptr ? 0 : rows->end();
     const ClaimedPool* pool = pools_.find(event.store);
     if (pool != nullptr && event.sequence < sequences(event, moment)) wanted_ = pool->table(event.sequence).size();
   }
@@ -123,6 +132,7 @@ class BlockReference final : public RuleChecker<BlockReference, kInfo, Reads>, p
       violate(event, moment,
               fmt::format("an entry for block {}, which rows were copied to", copied_.begin()->second.block), "none",
               copied_.begin()->second.number);
+    judge_entries(*call, moment);
     const std::uint32_t all = sequences(event, moment);
     const bool is_fork = region.operation == trace::Operation::fork;
     const std::uint32_t beams = region.operation == trace::Operation::reorder ? std::min(call->called.count, all) : 0;
@@ -204,6 +214,20 @@ class BlockReference final : public RuleChecker<BlockReference, kInfo, Reads>, p
             pool->block(block).last);
   }
 
+  /// An entry is told with the rows that it has in use: of an append those in front of it, else those afterwards.
+  void judge_entries(const CallModel& call, const Moment& moment) {
+    for (const auto& [claim, event] : entries_) {
+      const LayerModel* layer = moment.model.layer(event.store, event.sequence, 0);
+      if (layer == nullptr) continue;
+      const Position end = call.called.operation == trace::Operation::append ? end_before_ : layer->end();
+      const std::uint64_t block = pools_.find(event.store)->pool().block;
+      const std::uint64_t rows = std::min(block, end - std::min<std::uint64_t>(end, claim.index * block));
+      if (claim.rows != rows)
+        violate(event, moment, fmt::format("{} rows in use of entry {}, below position {}", rows, claim.index, end),
+                fmt::format("{} rows", claim.rows), call.number);
+    }
+  }
+
   void judge_table(SequenceId sequence, const PagesModel& pages, const Event& event, const Moment& moment) {
     const ClaimedPool::Table& table = pools_.find(event.store)->table(sequence);
     const PageRange lawful = pages.table(sequence);
@@ -223,8 +247,10 @@ class BlockReference final : public RuleChecker<BlockReference, kInfo, Reads>, p
   }
 
   std::map<std::uint64_t, Copied> copied_;  ///< by table index: copies of the call under way that have no entry yet
-  std::set<std::uint32_t> swapped_;         ///< blocks that the swap under way copied
-  std::size_t wanted_ = 0;                  ///< blocks that it must copy
+  std::vector<std::pair<trace::TableEntry, Event>> entries_;  ///< told in the call under way
+  Position end_before_ = 0;                                   ///< of its sequence
+  std::set<std::uint32_t> swapped_;                           ///< blocks that the swap under way copied
+  std::size_t wanted_ = 0;                                    ///< blocks that it must copy
 };
 
 }  // namespace

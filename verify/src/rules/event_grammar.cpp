@@ -1,6 +1,7 @@
 // Every event stands where trace/events.md says. The parts of the grammar lie in src/grammar.
 #include "grammar/calls.hpp"
 #include "grammar/declarations.hpp"
+#include "grammar/prompt_tokens.hpp"
 #include "grammar/spans.hpp"
 #include "grammar/views.hpp"
 #include "rules/rules.hpp"
@@ -20,10 +21,10 @@ constexpr RuleInfo kInfo{
     .id = "event-grammar",
     .level = Level::must,
     .says =
-        "Events follow the grammar: calls are bracketed and hold what such a call does, steps follow each other, "
-        "phases "
-        "nest by thread, views are opened before they are used and closed once, states are read back after edits and "
-        "refusals, and only declared stores, layers and sequences are spoken of.",
+        "Events follow the grammar: calls are bracketed, hold what such a call does in its order and tell nothing that "
+        "it does not use, steps follow each other, phases nest by thread, views are opened before they are used, told "
+        "again where they changed and closed once, states are read back after edits, refusals and once at the end, and "
+        "only stores, layers and sequences are spoken of whose declarations go together.",
     .formula = "the run is a word of the grammar in trace/events.md",
     .witness = "a call, a step or a phase",
     .faults = "what a producer of traces gets wrong; a trace that breaks it supports no other verdict",
@@ -42,6 +43,7 @@ class EventGrammar final : public RuleChecker<EventGrammar, kInfo, Reads> {
     ask(declarations_, payload, event, moment);
     ask(spans_, payload, event, moment);
     ask(calls_, payload, event, moment);
+    ask(prompts_, payload, event, moment);
     ask(views_, payload, event, moment);
     ask(tensors_, payload, event, moment);
     last_ = event;
@@ -52,6 +54,7 @@ class EventGrammar final : public RuleChecker<EventGrammar, kInfo, Reads> {
     if (!moment.end->complete) return;
     tell(spans_.at_end(), last_, moment);
     tell(calls_.at_end(), last_, moment);
+    tell(prompts_.at_end(), last_, moment);
     tell(views_.at_end(), last_, moment);
     tell(tensors_.at_end(), last_, moment);
   }
@@ -74,6 +77,7 @@ class EventGrammar final : public RuleChecker<EventGrammar, kInfo, Reads> {
   grammar::Declarations declarations_;
   grammar::Spans spans_;
   grammar::Calls calls_;
+  grammar::PromptTokens prompts_;
   grammar::Views views_;
   grammar::Tensors tensors_;
   Event last_;

@@ -36,13 +36,23 @@ constexpr std::size_t kPendingMax = 1024;  // a script expects once a step; only
 
 class ExpectedOutcome final : public RuleChecker<ExpectedOutcome, kInfo, Reads> {
  public:
-  void on(const trace::Expected& expected, const Event& event, const Moment& /*moment*/) {
+  void on(const trace::Expected& expected, const Event& event, const Moment& moment) {
+    const auto before = std::ranges::find_if(pending_, [&](const Pending& pending) {
+      return pending.expected.operation == expected.operation && is_same_sequence(pending.event, event);
+    });
+    if (before != pending_.end())
+      violate(event, moment, fmt::format("one outcome expected of a {}", to_text(expected.operation)), "another one",
+              before->event.number);
     if (pending_.size() < kPendingMax) pending_.push_back({event, expected});
   }
 
-  void on(const trace::Called& called, const Event& event, const Moment& /*moment*/) {
+  void on(const trace::Called& called, const Event& event, const Moment& moment) {
     std::erase_if(pending_, [&](const Pending& pending) {
-      return pending.expected.operation == called.operation && is_same_sequence(pending.event, event);
+      const bool is_its = pending.expected.operation == called.operation && is_same_sequence(pending.event, event);
+      if (is_its && pending.event.layer != trace::kNoLayer && pending.event.layer != event.layer)
+        violate(event, moment, fmt::format("the {} of layer {}", to_text(called.operation), pending.event.layer),
+                fmt::format("of layer {}", event.layer), pending.event.number);
+      return is_its;
     });
   }
 

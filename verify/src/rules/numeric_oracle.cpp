@@ -163,6 +163,9 @@ class NumericOracle final : public RuleChecker<NumericOracle, kInfo, Reads> {
   }
 
   void on_end(const Moment& /*moment*/, RuleVerdict& verdict) override {
+    // Where a run tells values at all, an output without them is one that nobody judged.
+    if (met() != 0 && outputs_.untold() != 0)
+      make_inconclusive(verdict, fmt::format("{} outputs were told without their values", outputs_.untold()));
     const std::uint64_t left_out = not_recomputable_ + outputs_.unattributed();
     if (left_out == 0) return;
     make_inconclusive(

@@ -4,6 +4,7 @@
 #include "held_after.hpp"
 #include "kvwitness/trace/event_table.hpp"
 #include "kvwitness/trace/names.hpp"
+#include "rules/attended_outputs.hpp"
 #include "rules/calls.hpp"
 #include "rules/given_rows.hpp"
 #include "rules/resident_bytes.hpp"
@@ -90,15 +91,6 @@ class TraceTruth final : public RuleChecker<TraceTruth, kInfo, Reads> {
   void on_end(const Moment& moment, RuleVerdict& verdict) override;
 
  private:
-  /// One query of the last attend.
-  struct Attended {
-    StoreIndex store = trace::kNoStore;
-    SequenceId sequence = trace::kNoSequence;
-    LayerIndex layer = trace::kNoLayer;
-    Position query = 0;
-    std::uint64_t digest = 0;
-    std::uint64_t number = 0;  ///< of the event
-  };
   struct Call {
     bool is_followed = false;
     Operation operation{};
@@ -140,7 +132,7 @@ class TraceTruth final : public RuleChecker<TraceTruth, kInfo, Reads> {
   void check_declared(const trace::RegionMeasured& region, const Event& event, const Moment& moment);
   void check_token(const trace::RegionMeasured& region, const Event& event, const Moment& moment);
 
-  std::vector<Attended> attended_;
+  AttendedOutputs attended_;
   Call call_;
   std::vector<std::pair<trace::Append, std::uint64_t>> pieces_;  ///< of the append under way, with event numbers
   GivenRows given_;                                              ///< of a coded layer
@@ -460,20 +452,20 @@ void TraceTruth::check_uniform(const trace::Reported& reported, const Event& eve
   }
 }
 
-void TraceTruth::on(const trace::AttentionStep& step, const Event& event, const Moment& /*moment*/) {
-  constexpr std::size_t kQueriesMax = std::size_t{1} << 16;
-  if (attended_.size() < kQueriesMax)
-    attended_.push_back({event.store, event.sequence, event.layer, step.query, step.out_digest, event.number});
+void TraceTruth::on(const trace::AttentionStep& step, const Event& event, const Moment& moment) {
+  const StoreModel* store = moment.model.store(event.store);
+  attended_.add(step, event, store != nullptr && store->call.called.stream != 0);
 }
 
 /// An output that is recorded is the one that attention gave, not another's.
 void TraceTruth::on(const trace::TensorRecorded& recorded, const Event& event, const Moment& moment) {
-  if (recorded.role != trace::Plane::out || recorded.digest == 0) return;
-  const auto found = std::find_if(attended_.begin(), attended_.end(), [&](const Attended& one) {
-    return one.store == event.store && one.sequence == event.sequence && one.layer == event.layer &&
-           one.query == recorded.position;
-  });
-  if (found == attended_.end() || found->digest == 0 || found->digest == recorded.digest) return;
+  if (recorded.role != trace::Plane::out) return;
+  const AttendedOutputs::Output* found = attended_.find(event, recorded.position);
+  if (found == nullptr) return;
+  if (recorded.ordinal != 0 && found->has_stream)
+    expect(recorded.ordinal == found->ordinal, "the output of ordinal", found->ordinal, recorded.ordinal, event,
+           moment);
+  if (recorded.digest == 0 || found->digest == 0 || found->digest == recorded.digest) return;
   violate(event, moment, fmt::format("the output of query {}: {:#x}", found->query, found->digest),
           fmt::format("{:#x}", recorded.digest), found->number);
 }

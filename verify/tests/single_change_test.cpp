@@ -1,0 +1,393 @@
+// One event changed, told twice or put elsewhere, where no other rule would see it: the rule that does, and the
+// nearest trace that is right.
+#include "naive_attention.hpp"
+#include "trace_builder.hpp"
+
+#include <boost/test/unit_test.hpp>
+
+#include <algorithm>
+#include <array>
+#include <functional>
+
+using namespace kvwitness;
+using namespace kvwitness::verify;
+using namespace kvwitness::verify::testing;
+using trace::EventType;
+
+namespace {
+
+using Change = std::function<void(TraceBuilder&)>;
+
+std::string failing(const TraceBuilder& trace) {
+  std::string all;
+  for (const std::string& rule : trace.failing()) all += (all.empty() ? "" : " ") + rule;
+  return all;
+}
+
+/// Three tokens of a ring, then a read, a clear and the end.
+TraceBuilder small() {
+  TraceBuilder trace;
+  const StoreIndex store = trace.ring({.capacity = 4, .window = 4});
+  trace.decode(store, 0, 3);
+  trace.read(store, 0, 0, {0, 2});
+  trace.decode(store, 1, 1);
+  trace.clear(store, 1);
+  trace.end();
+  return trace;
+}
+
+std::string after(TraceBuilder trace, const Change& change) {
+  change(trace);
+  return failing(trace);
+}
+
+/// Of the first event of the type whose payload is of the operation.
+template <class P>
+void edit_call(TraceBuilder& trace, Operation operation, const std::function<void(P&)>& change) {
+  for (std::size_t nth = 0; nth < trace.count(trace::kTypeOf<P>); ++nth)
+    if (trace.payload<P>(nth).operation == operation) return trace.edit<P>(nth, change);
+  BOOST_FAIL("no such call");
+}
+
+void move_event(TraceBuilder& trace, std::size_t from, std::size_t to) {
+  const Event event = trace.events[from];
+  trace.events.erase(trace.events.begin() + static_cast<std::ptrdiff_t>(from));
+  trace.events.insert(trace.events.begin() + static_cast<std::ptrdiff_t>(to), event);
+}
+
+/// A refused window of sequence 0, expected by `expected` events in front of it.
+TraceBuilder refused_window(const std::vector<trace::Event>& expected) {
+  TraceBuilder trace;
+  const StoreIndex store = trace.ring({.capacity = 4, .window = 4}, 2);
+  trace.prefill(store, 0, 2);
+  trace::Called called{};
+  called.operation = Operation::window;
+  called.to = 3;
+  trace.step_begin(store, 0, Operation::window);
+  trace.events.insert(trace.events.end(), expected.begin(), expected.end());
+  trace.refuse({store, 0, 1}, called, RefusalCode::future);
+  trace.step_end();
+  return trace;
+}
+
+Event expectation(LayerIndex layer, std::uint32_t step = 0) {
+  trace::Expected expected{};
+  expected.operation = Operation::window;
+  expected.outcome = RefusalCode::future;
+  expected.step = step;
+  return trace::make_event({0, 0, layer}, expected);
+}
+
+/// An output of a query that comes from the stream `tokens`, or from none.
+TraceBuilder recorded(bool is_of_stream = true) {
+  TraceBuilder trace;
+  const NameHash stream = trace.stream("tokens", trace::StreamKind::coded);
+  const StoreIndex store = trace.ring({.capacity = 4, .window = 4});
+  trace.decode(store, 0, 2, {stream, 5});
+  trace.step_begin(store, 0, Operation::attend);
+  const ViewId view = trace.window(store, 0, 0, {0, 2});
+  trace.attend(view, 1, 1, {is_of_stream ? stream : 0, 6});
+  constexpr std::array<float, 8> kRow{1, 2, 3, 4, 5, 6, 7, 8};
+  trace.record({store, 0, 0}, "sut.out", trace::Plane::out, 1, 6, kRow);
+  trace.close(view);
+  trace.step_end();
+  trace.edit<trace::TensorRecorded>(0, [](auto& tensor) { tensor.digest = 0; });
+  return trace;
+}
+
+}  // namespace
+
+BOOST_AUTO_TEST_SUITE(single_change)
+
+// ---- calls ----------------------------------------------------------------------------------------------------------
+
+BOOST_AUTO_TEST_CASE(members_that_a_call_does_not_use_are_0) {
+  BOOST_TEST(failing(small()) == "");
+  const auto with = [](Operation operation, const std::function<void(trace::Called&)>& change) {
+    return after(small(), [&](TraceBuilder& trace) { edit_call<trace::Called>(trace, operation, change); });
+  };
+  BOOST_TEST(with(Operation::append, [](auto& called) { called.view = 1; }) == "event-grammar");
+  BOOST_TEST(with(Operation::append, [](auto& called) { called.to = 1; }) == "event-grammar");
+  BOOST_TEST(with(Operation::append, [](auto& called) { called.from = called.to = 1; }) == "event-grammar");
+  BOOST_TEST(with(Operation::append, [](auto& called) { called.file = 1; }) == "event-grammar");
+  BOOST_TEST(with(Operation::window, [](auto& called) { called.stream = 1; }) == "event-grammar");
+  BOOST_TEST(with(Operation::window, [](auto& called) { called.count = 1; }) == "event-grammar");
+  BOOST_TEST(with(Operation::attend, [](auto& called) { called.file = 1; }) == "event-grammar");
+  BOOST_TEST(with(Operation::read, [](auto& called) { called.ordinal = 1; }) == "event-grammar");
+  BOOST_TEST(with(Operation::clear, [](auto& called) { called.from = 1; }) == "event-grammar");
+  // Where rows and queries come from may be told of each.
+  BOOST_TEST(with(Operation::append, [](auto& called) { called.stream = 1, called.ordinal = 7; }) == "");
+}
+
+BOOST_AUTO_TEST_CASE(only_appends_of_rotated_keys_say_to_which_positions) {
+  TraceBuilder trace;
+  const StoreIndex store = trace.compact({.capacity = 4, .rope = true});
+  trace.prefill(store, 0, 2);
+  BOOST_TEST((trace.payload<trace::Called>().from < trace.payload<trace::Called>().to));
+  BOOST_TEST(failing(trace) == "");
+  trace.edit<trace::Called>(0, [](auto& called) { called.from = called.to = 0; });
+  BOOST_TEST(trace.expects("event-grammar", "uses") == false);
+  trace.edit<trace::Called>(0, [](auto& called) { called.from = called.to = 2; });
+  BOOST_TEST(trace.expects("event-grammar", "only what the append uses"));
+}
+
+BOOST_AUTO_TEST_CASE(a_store_is_asked_what_stores_can_do) {
+  for (const Operation operation : {Operation::mark, Operation::drop}) {
+    TraceBuilder trace;
+    const StoreIndex store = trace.ring({.capacity = 4, .window = 4});
+    trace.prefill(store, 0, 2);
+    trace::Called called{};
+    called.operation = operation;
+    trace.refuse({store, 0}, called, RefusalCode::unsupported);
+    BOOST_TEST(trace.expects("event-grammar", "what a store can be asked") == (operation == Operation::mark));
+  }
+}
+
+BOOST_AUTO_TEST_CASE(an_attend_is_called_for_as_many_queries_as_its_range_has) {
+  TraceBuilder trace = small();
+  edit_call<trace::Called>(trace, Operation::attend, [](auto& called) { ++called.to; });
+  BOOST_TEST(trace.expects("event-grammar", "1 queries from position 0 on"));
+}
+
+BOOST_AUTO_TEST_CASE(one_row_has_the_digests_of_one) {
+  const auto with = [](const std::function<void(trace::RowDigests&)>& change) {
+    return after(small(), [&](TraceBuilder& trace) { trace.edit<trace::RowDigests>(0, change); });
+  };
+  BOOST_TEST(with([](auto& rows) { rows.k1 = 1; }) == "event-grammar");
+  BOOST_TEST(with([](auto& rows) { rows.v1 = 1; }) == "event-grammar");
+}
+
+BOOST_AUTO_TEST_CASE(adapters_name_what_their_call_hands_out) {
+  const auto copied = [] {
+    TraceBuilder trace;
+    const StoreIndex store = trace.ring({.capacity = 4, .window = 4}, 2);
+    trace.prefill(store, 0, 2);
+    trace.close(trace.copied_window(store, 0, 0, {0, 2}));
+    trace.read(store, 0, 0, {0, 2});
+    return trace;
+  };
+  BOOST_TEST(failing(copied()) == "");
+  const auto with = [&](std::size_t nth, const std::function<void(trace::AdapterInserted&)>& change) {
+    return after(copied(), [&](TraceBuilder& trace) { trace.edit<trace::AdapterInserted>(nth, change); });
+  };
+  BOOST_TEST(with(0, [](auto& adapter) { adapter.view = 0; }) == "event-grammar");
+  BOOST_TEST(with(true, [](auto& adapter) { ++adapter.view; }) == "event-grammar");
+  BOOST_TEST(with(2, [](auto& adapter) { adapter.view = 1; }) == "event-grammar");
+  for (const std::size_t nth : {0U, 3U}) {
+    BOOST_TEST(after(copied(), [&](TraceBuilder& trace) {
+                 trace.events[trace.index_of(EventType::AdapterInserted, nth)].sequence = 1;
+               }) == "event-grammar");
+    BOOST_TEST(after(copied(), [&](TraceBuilder& trace) {
+                 trace.events[trace.index_of(EventType::AdapterInserted, nth)].layer = 1;
+               }) == "event-grammar");
+  }
+  BOOST_TEST(after(copied(), [](TraceBuilder& trace) {
+               move_event(trace, trace.index_of(EventType::AdapterInserted, 3), trace.index_of(EventType::ReadRows));
+             }) == "event-grammar");
+}
+
+BOOST_AUTO_TEST_CASE(nothing_that_was_allocated_has_no_bytes) {
+  TraceBuilder trace = small();
+  edit_call<trace::RegionMeasured>(trace, Operation::read, [](auto& region) { region.bytes = 16; });
+  BOOST_TEST(failing(trace) == "event-grammar");
+  edit_call<trace::RegionMeasured>(trace, Operation::read, [](auto& region) { region.allocations = 1; });
+  BOOST_TEST(failing(trace) == "");
+  edit_call<trace::RegionMeasured>(trace, Operation::read, [](auto& region) { region.bytes = 0; });  // malloc(0)
+  BOOST_TEST(failing(trace) == "");
+}
+
+BOOST_AUTO_TEST_CASE(a_tensor_is_recorded_between_calls) {
+  TraceBuilder trace = recorded(false);
+  BOOST_TEST(failing(trace) == "");
+  const std::size_t at = trace.index_of(EventType::TensorRecorded);
+  std::swap(trace.events[at], trace.events[at - 1]);  // inside of the attend
+  BOOST_TEST(trace.expects("event-grammar", "TensorRecorded outside of calls"));
+}
+
+// ---- what surrounds them --------------------------------------------------------------------------------------------
+
+BOOST_AUTO_TEST_CASE(the_end_is_told_once_and_last) {
+  const auto last_state = [](TraceBuilder& trace) {
+    return trace.index_of(EventType::StateDigest, trace.count(EventType::StateDigest) - 1);
+  };
+  BOOST_TEST(after(small(), [&](TraceBuilder& trace) {
+               const std::size_t at = last_state(trace);
+               const Event again = trace.events[at];
+               trace.insert(at, {}, trace::payload_of<trace::StateDigest>(again));
+               trace.events[at] = again;
+             }) == "event-grammar");
+  BOOST_TEST(after(small(), [&](TraceBuilder& trace) {
+               const std::size_t at = last_state(trace);
+               move_event(trace, at, trace.index_of(EventType::StepEnd, trace.count(EventType::StepEnd) - 1));
+             }) == "event-grammar");
+  TraceBuilder called = small();
+  move_event(called, last_state(called), called.index_of(EventType::StepBegin, 3));
+  BOOST_TEST(called.expects("event-grammar", "the store's states at the end behind its last call"));
+}
+
+BOOST_AUTO_TEST_CASE(states_at_the_end_come_in_any_order) {
+  TraceBuilder trace;
+  const StoreIndex store = trace.ring({.capacity = 4, .window = 4}, 2);
+  trace.prefill(store, 0, 2);
+  trace.prefill(store, 1, 1);
+  trace.end();
+  BOOST_REQUIRE_EQUAL(trace.count(EventType::StateDigest), 4U);
+  std::swap(trace.events[trace.index_of(EventType::StateDigest, 0)],
+            trace.events[trace.index_of(EventType::StateDigest, 3)]);
+  BOOST_TEST(failing(trace) == "");
+}
+
+BOOST_AUTO_TEST_CASE(an_outcome_is_expected_once_of_its_own_call) {
+  BOOST_TEST(failing(refused_window({expectation(1)})) == "");
+  BOOST_TEST(failing(refused_window({expectation(trace::kNoLayer)})) == "");
+  BOOST_TEST(failing(refused_window({expectation(1), expectation(1)})) == "expected-outcome");
+  BOOST_TEST(failing(refused_window({expectation(0)})) == "expected-outcome");
+  BOOST_TEST(failing(refused_window({expectation(1, 1)})) == "event-grammar");
+  TraceBuilder early = refused_window({expectation(1)});
+  const std::size_t at = early.index_of(EventType::Expected);
+  std::swap(early.events[at], early.events[at - 1]);
+  BOOST_TEST(failing(early) == "event-grammar");
+}
+
+BOOST_AUTO_TEST_CASE(a_held_view_is_told_again_where_its_store_was_written) {
+  for (const bool is_told : {true, false}) {
+    for (const bool is_written : {true, false}) {
+      TraceBuilder trace;
+      const StoreIndex store = trace.ring({.capacity = 4, .window = 4});
+      trace.prefill(store, 0, 2);
+      const ViewId view = trace.window(store, 0, 0, {0, 2});
+      if (is_written) trace.prefill(store, 1, 1);
+      trace.attend(view, 1, 1, {}, is_told);
+      trace.attend(view, 1);
+      trace.close(view);
+      BOOST_TEST(failing(trace) == (is_written && !is_told ? "event-grammar" : ""));
+    }
+  }
+}
+
+// ---- outputs --------------------------------------------------------------------------------------------------------
+
+BOOST_AUTO_TEST_CASE(a_tensor_has_a_number_of_its_own_and_its_values_its_subject) {
+  BOOST_TEST(after(recorded(false), [](TraceBuilder& trace) {
+               const std::size_t at = trace.index_of(EventType::TensorRecorded);
+               trace.events.insert(trace.events.begin() + static_cast<std::ptrdiff_t>(at), trace.events[at]);
+             }) == "event-grammar");
+  BOOST_TEST(after(recorded(false), [](TraceBuilder& trace) {
+               trace.events[trace.index_of(EventType::TensorValues)].sequence = 1;
+             }) == "event-grammar");
+  BOOST_TEST(after(recorded(false), [](TraceBuilder& trace) {
+               trace.events[trace.index_of(EventType::TensorValues)].layer = trace::kNoLayer;
+             }) == "event-grammar");
+}
+
+BOOST_AUTO_TEST_CASE(an_output_has_the_ordinal_of_its_query) {
+  const auto with = [](bool is_of_stream, std::uint32_t ordinal) {
+    TraceBuilder trace = recorded(is_of_stream);
+    trace.edit<trace::TensorRecorded>(0, [&](auto& tensor) { tensor.ordinal = ordinal; });
+    return trace.expects("trace-truth", "the output of ordinal 6");
+  };
+  BOOST_TEST(!with(true, 6));
+  BOOST_TEST(!with(true, 0));  // paired by order
+  BOOST_TEST(with(true, 7));
+  BOOST_TEST(!with(false, 7));  // queries of no stream are counted as their producer likes
+}
+
+BOOST_AUTO_TEST_CASE(an_output_without_values_among_others_with_them_is_no_pass) {
+  TraceBuilder trace;
+  const NameHash stream = trace.stream("tokens", trace::StreamKind::coded);
+  trace.ring({.capacity = 8, .window = 4, .head_dim = 4});
+  for (std::uint32_t i = 0; i < 3; ++i) decode_recorded(trace, 0, 0, {stream, i}, "sut.out");
+  BOOST_TEST((trace.status_of("numeric-oracle") == Status::pass));
+  for (const std::size_t nth : {0U, 1U, 2U}) {
+    TraceBuilder lost = trace;
+    lost.erase<trace::TensorValues>(nth);
+    BOOST_TEST((lost.status_of("numeric-oracle") == Status::inconclusive));
+    BOOST_TEST(failing(lost) == "");
+  }
+  std::erase_if(trace.events, [](const Event& event) { return event.type == EventType::TensorValues; });
+  BOOST_TEST((trace.status_of("numeric-oracle") == Status::vacuous));
+}
+
+BOOST_AUTO_TEST_CASE(a_kernel_over_a_copy_says_so) {
+  const auto with = [](bool gathers, trace::KernelKind kernel) {
+    TraceBuilder trace;
+    const StoreIndex store = trace.ring({.capacity = 4, .window = 4});
+    trace.decode(store, 0, 1, {}, gathers);
+    trace.edit<trace::AttentionStep>(0, [&](auto& step) { step.kernel = kernel; });
+    return failing(trace);
+  };
+  using trace::KernelKind;
+  BOOST_TEST(with(false, KernelKind::online) == "");
+  BOOST_TEST(with(false, KernelKind::other) == "");
+  BOOST_TEST(with(false, KernelKind::gathered) == "adapter-priced");
+  BOOST_TEST(with(true, KernelKind::gathered) == "");
+  BOOST_TEST(with(true, KernelKind::golden) == "");
+  BOOST_TEST(with(true, KernelKind::online) == "adapter-priced");
+  BOOST_TEST(with(true, KernelKind::blocked) == "adapter-priced");
+}
+
+// ---- declarations ---------------------------------------------------------------------------------------------------
+
+BOOST_AUTO_TEST_CASE(what_is_declared_of_a_store_goes_together) {
+  const auto flat = [](const Change& change) {
+    TraceBuilder trace;
+    trace.prefill(trace.flat({.capacity = 4}), 0, 2);
+    change(trace);
+    return trace.expects("event-grammar", "");
+  };
+  const auto can = [](TraceBuilder& trace, trace::Capability one) {
+    trace.edit<trace::StoreCreated>(
+        0, [&](trace::StoreCreated& store) { store.capabilities |= static_cast<std::uint64_t>(one); });
+  };
+  BOOST_TEST(!flat([](TraceBuilder&) {}));
+  const Change slides = [](TraceBuilder& trace) {
+    trace.edit<trace::LayerDeclared>(0, [](auto& layer) { layer.sliding = 1; });
+  };
+  const Change has_sinks = [](TraceBuilder& trace) {
+    trace.edit<trace::LayerDeclared>(0, [](auto& layer) { layer.sinks = 1; });
+  };
+  BOOST_TEST(flat(slides));
+  BOOST_TEST(!flat([&](TraceBuilder& trace) { slides(trace), can(trace, trace::Capability::sliding); }));
+  BOOST_TEST(flat(has_sinks));
+  BOOST_TEST(!flat([&](TraceBuilder& trace) { has_sinks(trace), can(trace, trace::Capability::sinks); }));
+  BOOST_TEST(
+      flat([](TraceBuilder& trace) { trace.edit<trace::LayerDeclared>(0, [](auto& layer) { layer.block = 1; }); }));
+  BOOST_TEST(flat([](TraceBuilder& trace) {
+    trace.edit<trace::LayerFormat>(0, [](auto& format) { format.rope_theta_bits = trace::to_bits(10000.0); });
+  }));
+  BOOST_TEST(flat([&](TraceBuilder& trace) { can(trace, trace::Capability::paged); }));
+}
+
+BOOST_AUTO_TEST_CASE(a_layer_that_reads_another_needs_a_store_with_donors) {
+  for (const bool has_donors : {true, false}) {
+    TraceBuilder trace;
+    const StoreIndex store = trace.flat({.capacity = 4}, 2);
+    trace.edit<trace::LayerFormat>(1, [](auto& format) { format.donor = 0; });
+    if (has_donors)
+      trace.edit<trace::StoreCreated>(0, [](trace::StoreCreated& created) {
+        created.capabilities |= static_cast<std::uint64_t>(trace::Capability::donors);
+      });
+    trace.step_begin(store, 0, Operation::prefill);
+    trace.append(store, 0, 0, 2);
+    trace.step_end();
+    BOOST_TEST(trace.expects("event-grammar", "the capability donors") == !has_donors);
+  }
+}
+
+BOOST_AUTO_TEST_CASE(a_plan_without_its_total_is_no_pass) {
+  TraceBuilder trace;
+  const StoreIndex store = trace.flat({.capacity = 4});
+  trace::PlanLayer line{};
+  line.bytes = 2 * 4 * 16;
+  line.plane = trace::Plane::k;
+  line.slots = 8;
+  trace.emit({store, trace::kNoSequence, 0}, line);
+  trace.prefill(store, 0, 2);
+  const CaseVerdict verdict = trace.verdict();
+  const bool is_told = std::ranges::any_of(verdict.rules, [](const RuleVerdict& rule) {
+    return rule.rule == "plan-matches" && rule.status == Status::inconclusive;
+  });
+  BOOST_TEST(is_told);
+}
+
+BOOST_AUTO_TEST_SUITE_END()
