@@ -24,9 +24,13 @@ std::vector<Views::View>::iterator Views::find(ViewId id) noexcept {
                           [](const View& view, ViewId value) { return view.id < value; });
 }
 
-Finding Views::used(ViewId id, const Event& event) {
+Views::View* Views::find_open(ViewId id) noexcept {
   const auto view = find(id);
-  if (view == open_.end() || view->id != id) {
+  return view != open_.end() && view->id == id ? &*view : nullptr;
+}
+
+Finding Views::used(const View* view, ViewId id, const Event& event) const {
+  if (view == nullptr) {
     if (has_overflowed_) return std::nullopt;
     return Complaint{"an open view",
                      fmt::format("view {} {}", id, used_.contains(id) ? "after it was closed" : "was never opened")};
@@ -58,10 +62,9 @@ Finding Views::on(const trace::WindowOpened& opened, const Event& event, const M
 }
 
 Finding Views::on(const trace::WindowRun& run, const Event& event, const Moment& /*moment*/) {
-  const auto view = find(run.view);
-  const bool is_open = view != open_.end() && view->id == run.view;
-  if (is_open && event.store != trace::kNoStore) view->changes = changes_[event.store];
-  return used(run.view, event);
+  View* view = find_open(run.view);
+  if (view != nullptr && event.store != trace::kNoStore) view->changes = changes_[event.store];
+  return used(view, run.view, event);
 }
 
 Finding Views::on(const trace::RegionMeasured& region, const Event& event, const Moment& /*moment*/) {
@@ -76,9 +79,9 @@ Finding Views::on(const trace::Called& called, const Event& event, const Moment&
 }
 
 Finding Views::on(const trace::AttentionStep& step, const Event& event, const Moment& /*moment*/) {
-  if (Finding finding = used(step.view, event)) return finding;
-  const auto view = find(step.view);
-  if (view == open_.end() || view->id != step.view || event.store == trace::kNoStore) return std::nullopt;
+  View* view = find_open(step.view);
+  if (Finding finding = used(view, step.view, event)) return finding;
+  if (view == nullptr || event.store == trace::kNoStore) return std::nullopt;
   if (std::exchange(view->changes, changes_[event.store]) == changes_[event.store]) return std::nullopt;
   return Complaint{fmt::format("the runs of view {} told again, as its store was written or edited since", step.view),
                    "attention over them as they were", view->number};

@@ -30,7 +30,10 @@ class Views {
     std::uint64_t changes = 0;  ///< of its store, when its runs were last told
   };
   [[nodiscard]] std::vector<View>::iterator find(ViewId id) noexcept;
-  [[nodiscard]] Finding used(ViewId id, const Event& event);
+  [[nodiscard]] View* find_open(ViewId id) noexcept;
+  [[nodiscard]] Finding used(ViewId id, const Event& event) { return used(find_open(id), id, event); }
+  /// `view`: the open one of that id; null where there is none.
+  [[nodiscard]] Finding used(const View* view, ViewId id, const Event& event) const;
 
   std::vector<View> open_;                    ///< in the order of their ids
   std::array<std::uint64_t, 256> changes_{};  ///< by store: calls that wrote or edited it
