@@ -196,6 +196,29 @@ BOOST_AUTO_TEST_CASE(nothing_that_was_allocated_has_no_bytes) {
   BOOST_TEST(failing(trace) == "");
 }
 
+BOOST_AUTO_TEST_CASE(a_token_took_what_its_calls_took) {
+  const auto with = [](const std::function<void(trace::RegionMeasured&)>& of_call,
+                       const std::function<void(trace::RegionMeasured&)>& of_token) {
+    TraceBuilder trace;
+    trace.decode(trace.ring({.capacity = 4, .window = 4}), 0, 1);
+    trace.edit<trace::RegionMeasured>(0, of_call);
+    trace.edit<trace::RegionMeasured>(3, of_token);
+    return failing(trace);
+  };
+  const auto took = [](std::uint64_t allocations, std::uint64_t bytes, std::uint32_t faults = 0) {
+    return [=](trace::RegionMeasured& region) {
+      region.allocations = allocations;
+      region.bytes = bytes;
+      region.faults = faults;
+    };
+  };
+  BOOST_TEST(with(took(1, 16), took(1, 16)) == "");
+  BOOST_TEST(with(took(1, 16), took(2, 40, 3)) == "");
+  BOOST_TEST(with(took(1, 16), took(0, 0)) == "trace-truth");
+  BOOST_TEST(with(took(1, 16), took(1, 15)) == "trace-truth");
+  BOOST_TEST(with(took(0, 0, 1), took(0, 0, 1)) == "trace-truth");
+}
+
 BOOST_AUTO_TEST_CASE(a_tensor_is_recorded_between_calls) {
   TraceBuilder trace = recorded(false);
   BOOST_TEST(failing(trace) == "");

@@ -72,7 +72,7 @@ class TraceTruth final : public RuleChecker<TraceTruth, kInfo, Reads> {
     call_.after = moment.model.held_after(event.store, event.sequence, event.layer);
   }
 
-  void on(const trace::StepBegin& /*begin*/, const Event& /*event*/, const Moment& /*moment*/) { observed_ = 0; }
+  void on(const trace::StepBegin& /*begin*/, const Event& /*event*/, const Moment& /*moment*/) { in_calls_ = {}; }
   void on(const trace::RowDigests& rows, const Event& event, const Moment& moment);
   void on(const trace::Append& append, const Event& event, const Moment& moment);
   void on(const trace::Overwrite& overwrite, const Event& event, const Moment& moment);
@@ -139,8 +139,8 @@ class TraceTruth final : public RuleChecker<TraceTruth, kInfo, Reads> {
   std::unordered_map<std::uint64_t, OffsetLaw> offsets_;         ///< by store, sequence and layer
   std::vector<std::uint64_t> reserved_;                          ///< by store: bytes of declared storages
   std::map<StoreIndex, std::uint64_t> uniform_rows_;             ///< by store, as reported
-  std::uint64_t observed_ = 0;   ///< allocations that the probe saw in the calls of the step under way
-  std::uint64_t not_given_ = 0;  ///< appends without digests
+  trace::RegionMeasured in_calls_{};  ///< sum over the calls of the step under way, as far as the probe saw them
+  std::uint64_t not_given_ = 0;       ///< appends without digests
 };
 
 // ---- appends --------------------------------------------------------------------------------------------------------
@@ -371,13 +371,21 @@ void TraceTruth::check_declared(const trace::RegionMeasured& region, const Event
 
 /// A token's region goes around those of its calls.
 void TraceTruth::check_token(const trace::RegionMeasured& region, const Event& event, const Moment& moment) {
+  const bool is_of_token = region.operation == Operation::decode;
+  if (is_of_token)
+    expect_equal("page faults of a token told by its calls,", 0, in_calls_.faults, event, moment);
+  else
+    in_calls_.faults += region.faults;
   if (region.evidence != trace::Evidence::observed) return;
-  if (region.operation != Operation::decode) {
-    observed_ += region.allocations;
+  if (!is_of_token) {
+    in_calls_.allocations += region.allocations;
+    in_calls_.bytes += region.bytes;
     return;
   }
-  expect(region.allocations >= observed_, "allocations of a token, with those of its calls at least", observed_,
-         region.allocations, event, moment);
+  expect(region.allocations >= in_calls_.allocations, "allocations of a token, with those of its calls at least",
+         in_calls_.allocations, region.allocations, event, moment);
+  expect(region.bytes >= in_calls_.bytes, "bytes allocated in a token, with those of its calls at least",
+         in_calls_.bytes, region.bytes, event, moment);
 }
 
 void TraceTruth::on(const trace::RegionMeasured& region, const Event& event, const Moment& moment) {
