@@ -1,0 +1,87 @@
+// Somebody else's store that can do everything at once, over what the library has where two features meet: no kind of
+// the product's has donors and forks, or donors and sinks.
+#include "files.hpp"
+#include "kvwitness/core/foreign_store.hpp"
+#include "kvwitness/reports/conformance.hpp"
+#include "kvwitness/scenarios/foreign.hpp"
+#include "kvwitness/scenarios/registry.hpp"
+
+#include <boost/test/unit_test.hpp>
+
+#include <algorithm>
+#include <filesystem>
+#include <sstream>
+#include <string>
+#include <vector>
+
+using namespace kvwitness;
+using namespace kvwitness::reports;
+
+namespace {
+
+const std::filesystem::path kLibrary = KVWITNESS_SOURCE_DIR "/scenarios/library";
+
+ConformanceResult conform(const std::string& fault, const std::vector<std::filesystem::path>& paths) {
+  core::ForeignCommand command;
+  command.argv = {"python3", KVWITNESS_SOURCE_DIR "/reports/tests/foreign/whole.py", fault};
+  const core::ForeignHello hello = core::ask_foreign(command);
+  scenarios::StoreRegistry registry = scenarios::product_stores();
+  registry.add(scenarios::foreign_kind(command, hello, "conform --exec '...'"));
+  ConformanceOptions options;
+  options.store = hello.name;
+  options.shrink_seconds = 0;
+  return run_conformance(paths, registry, options);
+}
+
+bool has_status(const ConformanceResult& result, const std::string& rule, verify::Status status) {
+  const auto found = std::ranges::find(result.rules, rule, &RuleProfile::rule);
+  return found != result.rules.end() && found->status == status;
+}
+
+std::string text_of(const ConformanceResult& result) {
+  std::ostringstream out;
+  write_conformance_text(result, out, false);
+  return out.str();
+}
+
+bool has_python() {
+  if (reports::testing::has_program("python3")) return true;
+  BOOST_TEST_MESSAGE("skipped: python3 is not installed");
+  return false;
+}
+
+}  // namespace
+
+BOOST_AUTO_TEST_SUITE(crossing)
+
+BOOST_AUTO_TEST_CASE(a_store_of_everything_passes) {
+  if (!has_python()) return;
+  const ConformanceResult result = conform("", {kLibrary / "donors", kLibrary / "sinks"});
+  BOOST_TEST(exit_code(result) == 0, text_of(result));
+  for (const char* rule : {"donor-reads", "legal-refused", "saved-state", "non-interference", "refusal-unchanged"})
+    BOOST_TEST(has_status(result, rule, verify::Status::pass), rule);
+}
+
+BOOST_AUTO_TEST_CASE(each_fault_where_two_features_meet_is_blamed_by_its_rule) {
+  if (!has_python()) return;
+  struct Fault {
+    const char* name;
+    const char* rule;
+    const char* script;
+  };
+  for (const Fault& fault : {Fault{"forks-no-readers", "legal-refused", "donors/forked"},
+                             Fault{"child-reads-parent", "donor-reads", "donors/forked"},
+                             Fault{"child-loses-sinks", "position-order", "sinks/forked"},
+                             Fault{"child-keeps-bound", "legal-refused", "sinks/forked-behind-an-eviction"},
+                             Fault{"readers-see-no-sinks", "legal-refused", "donors/of-sinks"},
+                             Fault{"file-without-readers-sinks", "saved-state", "donors/of-sinks-saved"},
+                             Fault{"file-without-layout", "saved-state", "sinks/other-sinks"},
+                             Fault{"clear-keeps-sinks-of-donors", "position-order", "donors/of-sinks-cleared"},
+                             Fault{"eviction-stops-at-readers", "resident-set", "donors/front-evicted"}}) {
+    const ConformanceResult result = conform(fault.name, {kLibrary / (std::string(fault.script) + ".jsonc")});
+    BOOST_TEST(exit_code(result) == 1, fault.name);
+    BOOST_TEST(has_status(result, fault.rule, verify::Status::fail), fault.name << ": " << text_of(result));
+  }
+}
+
+BOOST_AUTO_TEST_SUITE_END()
