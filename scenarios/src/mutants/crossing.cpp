@@ -11,6 +11,7 @@
 #include <cstddef>
 #include <cstring>
 #include <map>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -19,6 +20,8 @@ namespace kvwitness::scenarios::mutants {
 namespace {
 
 constexpr std::array kPlanes{trace::Plane::k, trace::Plane::v};
+constexpr std::string_view kTwoLayouts =
+    "the fault takes stores of two layouts, and all of a script generated have one";
 
 // ---- readers ----------------------------------------------------------------------------------------------------
 
@@ -330,7 +333,7 @@ std::vector<Mutant> reader_faults() {
                                          "the loader wanted rows for every layer"}),
       layered_mutant<TakesOtherDonors>({"file-of-other-donors-taken", "save-restore-reset", "", "saved-state",
                                         "a file of other donors is taken",
-                                        "which layer reads which was no part of the file"}),
+                                        "which layer reads which was no part of the file", kTwoLayouts}),
   };
 }
 
@@ -338,7 +341,7 @@ std::vector<Mutant> sink_faults() {
   return {
       sink_mutant<TakesOtherSinks>({"file-of-other-sinks-taken", "save-restore-reset", "", "saved-state",
                                     "a file of other sinks is taken",
-                                    "how many positions are sinks was no part of the file"}),
+                                    "how many positions are sinks was no part of the file", kTwoLayouts}),
       sink_mutant<BoundOutlivesRollback>({"sinks-bound-outlives-rollback", "rollback-past-wrap", "", "legal-refused",
                                           "an eviction goes on binding rollbacks after one to among the sinks",
                                           "the bound was kept beside the rows, and not taken back with them"}),
