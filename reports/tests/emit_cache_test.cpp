@@ -27,7 +27,8 @@ class Cache {
   Cache(std::FILE* out, std::uint32_t capacity, std::uint32_t sinks) : capacity_(capacity), sinks_(sinks) {
     layer_ = {capacity, kWindow, 1, sinks, 1, 1, 1, KVW_F32, sizeof(float), sizeof(float), 1.0F};
     kvw_begin(&emitter_, out, ring_.data(), ring_.size(), "test", "told");
-    const std::uint64_t traits = KVW_HAS_SLIDING | KVW_HAS_ZERO_COPY | (sinks != 0 ? KVW_HAS_SINKS : KVW_HAS_RING);
+    const std::uint64_t traits =
+        KVW_HAS_ZERO_COPY | (sinks != 0 ? 0 : KVW_HAS_RING);  // the rest follows from the layer
     kvw_store(&emitter_, 0, "sut", "mine", traits, 1, &layer_, 1);
   }
 

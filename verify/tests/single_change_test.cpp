@@ -1,5 +1,6 @@
 // One event changed, told twice or put elsewhere, where no other rule would see it: the rule that does, and the
 // nearest trace that is right.
+#include "kvwitness/verify/model.hpp"
 #include "naive_attention.hpp"
 #include "trace_builder.hpp"
 
@@ -288,13 +289,49 @@ BOOST_AUTO_TEST_CASE(a_held_view_is_told_again_where_its_store_was_written) {
   }
 }
 
+BOOST_AUTO_TEST_CASE(a_view_has_a_number) {
+  TraceBuilder trace;
+  const StoreIndex store = trace.ring({.capacity = 4, .window = 4});
+  trace.prefill(store, 0, 2);
+  trace.close(trace.window(store, 0, 0, {0, 2}));
+  BOOST_TEST(failing(trace) == "");
+  trace.edit<trace::WindowOpened>(0, [](auto& opened) { opened.view = 0; });
+  trace.edit<trace::WindowRun>(0, [](auto& run) { run.view = 0; });
+  trace.edit<trace::WindowClosed>(0, [](auto& closed) { closed.view = 0; });
+  BOOST_TEST(trace.expects("event-grammar", "a view of its own number"));
+}
+
+BOOST_AUTO_TEST_CASE(attention_over_one_view_too_many_is_survived) {
+  TraceBuilder trace;
+  const StoreIndex store = trace.ring({.capacity = 4, .window = 4});
+  trace.prefill(store, 0, 2);
+  ViewId last = 0;
+  for (std::size_t i = 0; i <= kModelViewsMax; ++i) last = trace.window(store, 0, 0, {0, 2});
+  trace.attend(last, 1);
+  BOOST_TEST(trace.expects("event-grammar", "open views"));
+}
+
 // ---- outputs --------------------------------------------------------------------------------------------------------
 
 BOOST_AUTO_TEST_CASE(a_tensor_has_a_number_of_its_own_and_its_values_its_subject) {
-  BOOST_TEST(after(recorded(false), [](TraceBuilder& trace) {
-               const std::size_t at = trace.index_of(EventType::TensorRecorded);
-               trace.events.insert(trace.events.begin() + static_cast<std::ptrdiff_t>(at), trace.events[at]);
-             }) == "event-grammar");
+  const auto told_twice = [](bool has_values, std::uint32_t tensor, NameHash label) {
+    TraceBuilder trace = recorded(false);
+    const std::size_t at = trace.index_of(EventType::TensorRecorded);
+    const std::vector<Event> again(trace.events.begin() + static_cast<std::ptrdiff_t>(at),
+                                   trace.events.begin() + static_cast<std::ptrdiff_t>(at + (has_values ? 2 : 1)));
+    trace.events.insert(trace.events.begin() + static_cast<std::ptrdiff_t>(at), again.begin(), again.end());
+    trace.edit<trace::TensorRecorded>(0, [&](auto& first) { first.tensor = tensor, first.label = label; });
+    if (has_values) trace.edit<trace::TensorValues>(0, [&](auto& values) { values.tensor = tensor; });
+    return failing(trace);
+  };
+  const std::uint32_t number = recorded(false).payload<trace::TensorRecorded>().tensor;
+  const NameHash label = recorded(false).payload<trace::TensorRecorded>().label;
+  BOOST_TEST(told_twice(true, number, label) == "event-grammar trace-truth");
+  BOOST_TEST(told_twice(true, number, label + 1) == "event-grammar");
+  BOOST_TEST(told_twice(true, number + 1, label + 1) == "");
+  BOOST_TEST(told_twice(true, number + 1, label) == "trace-truth");
+  BOOST_TEST(told_twice(false, number, label) == "trace-truth");
+  BOOST_TEST(told_twice(false, number, label + 1) == "");  // a number without values is none
   BOOST_TEST(after(recorded(false), [](TraceBuilder& trace) {
                trace.events[trace.index_of(EventType::TensorValues)].sequence = 1;
              }) == "event-grammar");
@@ -347,6 +384,25 @@ BOOST_AUTO_TEST_CASE(a_kernel_over_a_copy_says_so) {
   BOOST_TEST(with(true, KernelKind::golden) == "");
   BOOST_TEST(with(true, KernelKind::online) == "adapter-priced");
   BOOST_TEST(with(true, KernelKind::blocked) == "adapter-priced");
+}
+
+BOOST_AUTO_TEST_CASE(a_tensor_is_an_output_or_a_key) {
+  const auto with = [](const Change& change) { return after(recorded(false), change); };
+  const auto role = [](trace::Plane plane, std::uint32_t ordinal) {
+    return [=](TraceBuilder& trace) {
+      trace.edit<trace::TensorRecorded>(0, [&](auto& tensor) { tensor.role = plane, tensor.ordinal = ordinal; });
+    };
+  };
+  BOOST_TEST(with(role(trace::Plane::k, 1)) == "");
+  BOOST_TEST(with(role(trace::Plane::k, 2)) == "event-grammar");
+  BOOST_TEST(with(role(trace::Plane::v, 1)) == "event-grammar");
+  BOOST_TEST(with(role(trace::Plane::out, 2)) == "");
+  BOOST_TEST(with([&](TraceBuilder& trace) {
+               role(trace::Plane::k, 1)(trace);
+               for (Event& event : trace.events)
+                 if (event.type == EventType::TensorRecorded || event.type == EventType::TensorValues)
+                   event.layer = trace::kNoLayer;
+             }) == "event-grammar");
 }
 
 // ---- declarations ---------------------------------------------------------------------------------------------------

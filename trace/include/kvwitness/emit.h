@@ -156,13 +156,17 @@ static inline void kvw_begin(kvw_emitter* e, FILE* out, kvw_record* ring, size_t
                              const char* scenario);
 
 /* Declares a store of `layers` layers for `sequences` sequences; stores count from 0 in the order of their calls. Its
- * K and V planes count as one storage each and layer, taken now. */
+ * K and V planes count as one storage each and layer, taken now. Layers that slide or have sinks say what it can do. */
 static inline void kvw_store(kvw_emitter* e, uint8_t store, const char* name, const char* kind, uint64_t capabilities,
                              uint32_t sequences, const kvw_trace_layer* layers, uint16_t layer_count) {
   uint16_t i;
   uint64_t* p = kvw_put(e, KVW_STORE_CREATED, store, KVW_NO_SEQUENCE, KVW_NO_LAYER);
   p[0] = kvw_text(name);
   p[1] = kvw_text(kind);
+  for (i = 0; i < layer_count; ++i) {
+    if (layers[i].sliding != 0) capabilities |= KVW_HAS_SLIDING;
+    if (layers[i].sinks != 0) capabilities |= KVW_HAS_SINKS;
+  }
   p[2] = capabilities;
   p[3] = kvw_pair(layer_count, sequences);
   for (i = 0; i < layer_count; ++i) {
@@ -218,7 +222,7 @@ static inline void kvw_step_end(kvw_emitter* e) {
 
 /* Begins a call. `from`, `to`: of a window the positions asked for, of an eviction those to drop, of a truncation `to`
  * the new end, of attention the queries' positions; `view` of attention the window; `count`: rows appended, or queries.
- */
+ * What the operation does not use is 0. */
 static inline void kvw_call(kvw_emitter* e, enum kvw_operation operation, uint8_t store, uint32_t sequence,
                             uint16_t layer, uint32_t from, uint32_t to, uint32_t view, uint32_t count) {
   uint64_t* p = kvw_put(e, KVW_CALLED, store, sequence, layer);
@@ -289,7 +293,9 @@ static inline uint32_t kvw_opened(kvw_emitter* e, uint32_t from, uint32_t to, ui
   return e->next_view;
 }
 
-/* One piece of the window, oldest first; `offset` of its first K row in the layer's K storage, in bytes. */
+/* One piece of the window, oldest first. Attention over a window that was opened before its store was written or edited
+ * tells its pieces again, in front of what was attended. `offset` of its first K row in the layer's K storage, in
+ * bytes. */
 static inline void kvw_run(kvw_emitter* e, uint32_t view, uint32_t first, uint32_t count, uint32_t slot,
                            uint64_t offset, uint64_t k_digest, uint64_t v_digest) {
   uint64_t* p = kvw_put(e, KVW_WINDOW_RUN, e->call_store, e->call_sequence, e->call_layer);

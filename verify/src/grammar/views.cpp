@@ -113,10 +113,10 @@ Finding Tensors::on(const trace::TensorRecorded& tensor, const Event& event, con
   subject_ = {event.store, event.sequence, event.layer};
   number_ = event.number;
   next_ = 0;
-  if (!finding && used_.contains(tensor.tensor))
-    finding = Complaint{"a tensor of its own number", fmt::format("tensor {} again", tensor.tensor)};
-  used_.insert(tensor.tensor);
-  return finding;
+  const bool is_key = tensor.role == trace::Plane::k && event.layer != trace::kNoLayer;
+  if (finding || tensor.role == trace::Plane::out || (is_key && tensor.ordinal == tensor.position)) return finding;
+  return Complaint{"an output, or a layer's key, whose ordinal is its position",
+                   fmt::format("{} of position {}, ordinal {}", to_text(tensor.role), tensor.position, tensor.ordinal)};
 }
 
 Finding Tensors::on(const trace::TensorValues& values, const Event& event, const Moment& /*moment*/) {
@@ -124,6 +124,9 @@ Finding Tensors::on(const trace::TensorValues& values, const Event& event, const
   if (!is_next)
     return Complaint{fmt::format("values of tensor {} from element {}", tensor_.tensor, next_),
                      fmt::format("values of tensor {} from element {}", values.tensor, values.offset), number_};
+  if (next_ == 0 && used_.contains(values.tensor))
+    return Complaint{"values of a tensor of its own number", fmt::format("tensor {} again", values.tensor)};
+  used_.insert(values.tensor);
   next_ += static_cast<std::uint32_t>(std::size(values.values));
   const bool is_its =
       event.store == subject_.store && event.sequence == subject_.sequence && event.layer == subject_.layer;

@@ -50,7 +50,7 @@ class Tensors {
  private:
   [[nodiscard]] Finding cut_short() const;
 
-  IdSet used_;
+  IdSet used_;  ///< numbers of tensors with values
   trace::TensorRecorded tensor_{};
   trace::Subject subject_;
   std::uint64_t number_ = 0;

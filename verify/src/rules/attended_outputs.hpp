@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <vector>
 
 namespace kvwitness::verify {
@@ -19,7 +20,8 @@ class AttendedOutputs {
     std::uint32_t ordinal = 0;
     bool has_stream = false;  ///< the ordinal is that of a row of a stream
     std::uint64_t digest = 0;
-    std::uint64_t number = 0;  ///< of the event
+    std::uint64_t number = 0;                      ///< of the event
+    std::optional<trace::NameHash> recorded_as{};  ///< label that it was told under last
   };
 
   void clear() noexcept { outputs_.clear(); }
@@ -31,10 +33,11 @@ class AttendedOutputs {
                           step.ordinal,
                           has_stream,
                           step.out_digest,
-                          event.number});
+                          event.number,
+                          std::nullopt});
   }
   /// Null where no such query was attended.
-  [[nodiscard]] const Output* find(const Event& event, Position query) const noexcept {
+  [[nodiscard]] Output* find(const Event& event, Position query) noexcept {
     const auto found = std::ranges::find_if(outputs_, [&](const Output& one) {
       return one.subject.store == event.store && one.subject.sequence == event.sequence &&
              one.subject.layer == event.layer && one.query == query;

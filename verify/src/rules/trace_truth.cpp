@@ -16,6 +16,7 @@
 #include <algorithm>
 #include <map>
 #include <unordered_map>
+#include <utility>
 #include <vector>
 
 namespace kvwitness::verify {
@@ -468,8 +469,11 @@ void TraceTruth::on(const trace::AttentionStep& step, const Event& event, const 
 /// An output that is recorded is the one that attention gave, not another's.
 void TraceTruth::on(const trace::TensorRecorded& recorded, const Event& event, const Moment& moment) {
   if (recorded.role != trace::Plane::out) return;
-  const AttendedOutputs::Output* found = attended_.find(event, recorded.position);
+  AttendedOutputs::Output* found = attended_.find(event, recorded.position);
   if (found == nullptr) return;
+  if (std::exchange(found->recorded_as, recorded.label) == recorded.label)
+    violate(event, moment, fmt::format("the output of query {} once under a label", found->query), "again",
+            found->number);
   if (recorded.ordinal != 0 && found->has_stream)
     expect(recorded.ordinal == found->ordinal, "the output of ordinal", found->ordinal, recorded.ordinal, event,
            moment);
