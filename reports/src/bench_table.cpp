@@ -11,6 +11,7 @@
 #include <algorithm>
 #include <cmath>
 #include <map>
+#include <numeric>
 #include <utility>
 
 namespace kvwitness::reports {
@@ -61,7 +62,7 @@ std::optional<double> counter(const json& benchmark, const char* key, const std:
 double median(std::vector<double> values) {
   std::sort(values.begin(), values.end());
   const std::size_t middle = values.size() / 2;
-  return values.size() % 2 == 1 ? values[middle] : (values[middle - 1] + values[middle]) / 2;
+  return values.size() % 2 == 1 ? values[middle] : std::midpoint(values[middle - 1], values[middle]);
 }
 
 /// What was measured under one name.

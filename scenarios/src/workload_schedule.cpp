@@ -47,9 +47,10 @@ bool Scheduler::fetch() {
   auto request = reader_.next();
   if (!request) return false;
   ++fetched_;
-  head_.emplace();
-  head_->hashes = hashes_of(*request);
-  head_->request = std::move(*request);
+  Waiting head;
+  head.hashes = hashes_of(*request);
+  head.request = std::move(*request);
+  head_ = std::move(head);
   return true;
 }
 

@@ -22,6 +22,9 @@ void assert_failed(const char* expression, const char* file, int line) noexcept 
   // The hook is taken out before it runs: one that fails an assertion itself must not be entered again.
   if (const AssertHook hook = installed_hook.exchange(nullptr)) hook();
   std::fflush(nullptr);
+#if defined(KVWITNESS_FUZZ)
+  std::abort();  // libFuzzer keeps the input of no other end
+#endif
   std::_Exit(kExitInternalError);
 }
 

@@ -24,6 +24,7 @@ void OutputRows::on(const trace::TensorRecorded& recorded, const Event& event) {
   }
   event_ = event;
   recorded_ = recorded;
+  call_ = *call;
   values_.clear();
   is_open_ = true;
 }
@@ -34,7 +35,7 @@ std::optional<OutputRow> OutputRows::on(const trace::TensorValues& values) {
   for (std::size_t i = 0; i < count; ++i) values_.push_back(trace::from_bits(values.values[i]));
   if (values_.size() != recorded_.elements) return std::nullopt;
   is_open_ = false;
-  return OutputRow{event_, recorded_, values_, *calls_.last(event_.store)};
+  return OutputRow{event_, recorded_, values_, call_};
 }
 
 std::optional<OracleShape> shape_of(const StoreModel& store, LayerIndex layer) noexcept {

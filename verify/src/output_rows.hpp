@@ -41,6 +41,7 @@ class OutputRows {
   AttendCalls calls_;
   Event event_;
   trace::TensorRecorded recorded_{};
+  AttendCall call_;  ///< other calls may come before the values
   std::vector<float> values_;
   bool is_open_ = false;
   std::uint64_t unattributed_ = 0;

@@ -244,8 +244,8 @@ bool Shrinker::join_lists() {
   std::vector<Pointer> lists;
   for (const auto& [name, store] : best_["stores"].items()) {
     for (const auto& [key, value] : store.items()) {
-      const bool is_one = value.is_array() && !value.empty() &&
-                          std::ranges::all_of(value, [&](const ScriptTree& one) { return one == value.front(); });
+      const auto is_first = [&first = value](const ScriptTree& one) { return one == first.front(); };
+      const bool is_one = value.is_array() && !value.empty() && std::ranges::all_of(value, is_first);
       if (is_one) lists.push_back(Pointer() / "stores" / name / key);
     }
   }

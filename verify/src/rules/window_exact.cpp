@@ -58,10 +58,11 @@ class WindowExact final : public RuleChecker<WindowExact, kInfo, Reads> {
     const bool is_told = step.first_key != trace::kNoPosition || step.visited != 0;
     if (step.kernel == trace::KernelKind::black_box && !is_told) return;
     meet();
-    told_.emplace();
-    told_->event = event;
-    told_->step = step;
-    told_->lawful = lawful_keys(store->layers[event.layer], *rows, *call, step.query);
+    Told told;
+    told.event = event;
+    told.step = step;
+    told.lawful = lawful_keys(store->layers[event.layer], *rows, *call, step.query);
+    told_ = std::move(told);
   }
 
   void on(const trace::AttentionRun& run, const Event& event, const Moment& /*moment*/) {
