@@ -55,7 +55,7 @@ struct Subject {
 };
 
 Lawful append_answer(const Subject& on, LayerIndex layer, const trace::Called& called) {
-  if (on.store.is_reader(layer)) return either(RefusalCode::unsupported, RefusalCode::out_of_order);
+  if (on.store.is_reader(layer)) return answer(RefusalCode::unsupported);
   const std::uint32_t count = called.count;
   const TokenModel token = on.model.token(on.index, on.sequence);
   const bool is_due = layer == token.due && (!token.under_way() || count == token.count);

@@ -33,6 +33,24 @@ std::string judged(const trace::Subject& subject, const trace::Called& called, R
 
 BOOST_AUTO_TEST_SUITE(legal_refused)
 
+// What the store cannot do at all comes first (trace/events.md): a reader has no turn that it could be out of.
+BOOST_AUTO_TEST_CASE(rows_for_a_reader_are_refused_as_unsupported_only) {
+  const auto of_reader = [](RefusalCode reason) {
+    TraceBuilder trace;
+    trace.ring({.capacity = 8, .window = 4}, 2);
+    trace.edit<trace::LayerFormat>(1, [](trace::LayerFormat& format) { format.donor = 0; });
+    trace.step_begin(0, 0, Operation::append);
+    trace::Called rows{};
+    rows.operation = Operation::append;
+    rows.count = 1;
+    trace.refuse({0, 0, 1}, rows, reason);
+    trace.step_end();
+    return std::string(to_text(trace.status_of("legal-refused")));
+  };
+  BOOST_CHECK_EQUAL(of_reader(RefusalCode::unsupported), "pass");
+  BOOST_CHECK_EQUAL(of_reader(RefusalCode::out_of_order), "fail");
+}
+
 BOOST_AUTO_TEST_CASE(a_rollback_within_every_window_that_is_refused_fails) {
   // A query at 5 sees [2, 5], all of it held: the deepest legal rollback, and one further.
   BOOST_CHECK_EQUAL(judged({0, 0}, call(Operation::truncate, 0, 5), RefusalCode::evicted), "fail");

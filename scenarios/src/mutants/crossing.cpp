@@ -94,6 +94,17 @@ class ReadersKeepTheirStart final : public WrappedLayers {
   std::vector<std::map<LayerIndex, Position>> starts_;  ///< [sequence]
 };
 
+/// Readers wait for a turn that never comes.
+class ReadersAreOutOfTurn final : public WrappedLayers {
+ public:
+  using WrappedLayers::WrappedLayers;
+  Outcome<core::Appended> append(SequenceId sequence, LayerIndex layer, const core::RowsIn& rows) override {
+    if (sequence < config().sequences && is_reader(layer))
+      return core::refuse(Operation::append, RefusalCode::out_of_order);
+    return WrappedLayers::append(sequence, layer, rows);
+  }
+};
+
 class ClearStopsAtReaders final : public WrappedLayers {
  public:
   using WrappedLayers::WrappedLayers;
@@ -322,6 +333,9 @@ std::vector<Mutant> reader_faults() {
       layered_mutant<ReadersKeepTheirStart>({"reader-keeps-its-start", "cross-layer-sharing", "", "donor-reads",
                                              "a reader's extent begins where it did before an eviction",
                                              "each layer counted for itself what it held, readers too"}),
+      layered_mutant<ReadersAreOutOfTurn>({"reader-is-out-of-turn", "legal-refused", "", "legal-refused",
+                                           "rows for a reader are refused as if its turn were still to come",
+                                           "the order of layers was checked, and not which of them take rows"}),
       layered_mutant<ClearStopsAtReaders>({"clear-stops-at-readers", "save-restore-reset", "", "resident-set",
                                            "a clear does nothing where a layer is a reader",
                                            "a reset that met a layer without rows took the store for empty"}),
