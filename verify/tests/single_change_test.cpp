@@ -453,6 +453,25 @@ BOOST_AUTO_TEST_CASE(a_layer_that_reads_another_needs_a_store_with_donors) {
   }
 }
 
+BOOST_AUTO_TEST_CASE(only_a_rotated_code_says_how_it_is_rotated) {
+  const auto with = [](trace::DType type, const std::function<void(trace::LayerCode&)>& change) {
+    TraceBuilder trace;
+    const StoreIndex store = trace.flat({.capacity = 4});
+    trace::LayerCode code{};
+    code.plane = trace::Plane::k;
+    code.code = type;
+    change(code);
+    trace.emit({store, trace::kNoSequence, 0}, code);
+    return trace.expects("event-grammar", "without what rotated ones have");
+  };
+  BOOST_TEST(!with(trace::DType::f16, [](auto&) {}));
+  BOOST_TEST(with(trace::DType::f16, [](auto& code) { code.bits = 4; }));
+  BOOST_TEST(with(trace::DType::f16, [](auto& code) { code.block = 32; }));
+  BOOST_TEST(with(trace::DType::q8_0, [](auto& code) { code.residual_bits = 1; }));
+  BOOST_TEST(with(trace::DType::q8_0, [](auto& code) { code.seed = 1; }));
+  BOOST_TEST(!with(trace::DType::rotated, [](auto& code) { code.bits = 4, code.block = 4, code.seed = 1; }));
+}
+
 BOOST_AUTO_TEST_CASE(a_plan_without_its_total_is_no_pass) {
   TraceBuilder trace;
   const StoreIndex store = trace.flat({.capacity = 4});

@@ -132,6 +132,11 @@ Finding Declarations::on(const trace::LayerFormat& format, const Event& event, c
 }
 
 Finding Declarations::on(const trace::LayerCode& code, const Event& event, const Moment& /*moment*/) {
+  const bool is_plain = code.bits == 0 && code.block == 0 && code.residual_bits == 0 && code.seed == 0;
+  if (code.code != trace::DType::rotated && !is_plain)
+    return Complaint{fmt::format("the code {} without what rotated ones have", to_text(code.code)),
+                     fmt::format("{} bits, blocks of {}, {} residual bits, seed {:#x}", code.bits, code.block,
+                                 code.residual_bits, code.seed)};
   Store& store = stores_[event.store];
   const bool is_k = code.plane == trace::Plane::k;
   return mark_once(is_k ? store.k_coded : store.v_coded, event.layer, is_k ? "LayerCode of K" : "LayerCode of V");
