@@ -159,6 +159,10 @@ BOOST_AUTO_TEST_CASE(tokens_are_named_block_by_block_in_front_of_their_admission
   BOOST_TEST(twice<Tokens>(named, 1) == "event-grammar");
   BOOST_TEST(later(named, named.index_of(EventType::BlockTokens)) == "event-grammar");  // the second one first
   BOOST_TEST(expects(named, "event-grammar", "") == false);
+  PagedTrace between;
+  between.admit(0, 9, 3, {11});
+  between.edit<Tokens>(0, [](auto& tokens) { tokens.from = 2, tokens.to = 6; });
+  BOOST_TEST(expects(between, "event-grammar", "the tokens of one block of 4"));
   // A block of which nobody named the tokens is left out.
   PagedTrace second = named;
   second.erase<Tokens>(0);
