@@ -115,9 +115,13 @@ class VisibleSet final : public RuleChecker<VisibleSet, kInfo, Reads> {
                    const VisibleKeys& lawful) const {
     if (shown().size() == kViolationsKept || !lawful.sinks.empty()) return "other keys";
     const Position start = layer.rows.start();
-    const std::uint32_t oldest = layer.rows.find(start)->ordinal;
+    const ModelRow* first = layer.rows.find(start);
+    if (first == nullptr) return "other keys";
+    const std::uint32_t oldest = first->ordinal;
     const Position lost = std::min({layer.declared.capacity, start, oldest});
     const Range tried{start - lost, layer.rows.end()};
+    // A trace that does not add up may have attended to rows that nobody gave.
+    if (lawful.window.from < tried.from || lawful.window.to > tried.to) return "other keys";
     const std::size_t elements = layer.shape.kv_elements();
     if (tried.count() > kSeenKeysMax || tried.count() * elements > StreamRows::kFloatsMax) return "other keys";
     std::vector<float> v(tried.count() * elements);
