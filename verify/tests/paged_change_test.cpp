@@ -211,6 +211,28 @@ BOOST_AUTO_TEST_CASE(the_request_that_was_called_for_is_admitted) {
   BOOST_TEST(with<trace::Admitted>(Shared(), 0, [](auto& admitted) { ++admitted.request; }) == "event-grammar");
 }
 
+// ---- workloads ------------------------------------------------------------------------------------------------------
+
+BOOST_AUTO_TEST_CASE(a_workload_waits_for_room_and_a_script_does_not) {
+  const auto asked = [](Operation operation, std::string_view step) {
+    PagedTrace trace({.pool_blocks = 2, .host_blocks = 0});
+    trace.append(0, 8);
+    trace::Called called{};
+    called.operation = operation;
+    if (operation == Operation::admit) called.to = 5;
+    if (operation == Operation::append) called.count = 1;
+    trace.refuse(operation == Operation::admit ? 1 : 0, called, RefusalCode::no_memory);
+    trace.erase<trace::Expected>();
+    trace.claims.steps[0].operation = step;
+    return only(trace);
+  };
+  for (const Operation operation : {Operation::admit, Operation::swap_out}) {
+    BOOST_TEST(asked(operation, "workload") == "");
+    BOOST_TEST(asked(operation, "decode") == "expected-outcome");
+  }
+  BOOST_TEST(asked(Operation::append, "workload") == "expected-outcome");
+}
+
 // ---- declarations ---------------------------------------------------------------------------------------------------
 
 BOOST_AUTO_TEST_CASE(layers_of_a_pool_are_declared_in_its_blocks) {

@@ -107,6 +107,20 @@ BOOST_AUTO_TEST_CASE(rows_coded_at_their_border_are_right) {
   BOOST_TEST((coded.trace.status_of("event-grammar") == Status::pass));
 }
 
+/// Blocks of q8-0 have 32 values. Rows of four have no such code, so that theirs cannot be made again.
+BOOST_AUTO_TEST_CASE(a_code_that_the_rows_cannot_have_is_told_with_the_declaration_alone) {
+  CodedTrace coded = correct();
+  for (const std::size_t nth : {0U, 1U}) {
+    coded.trace.edit<trace::LayerCode>(nth, [](auto& code) { code.code = trace::DType::q8_0; });
+    coded.trace.edit<trace::Quantise>(nth, [](auto& told) { told.k_type = told.v_type = trace::DType::q8_0; });
+  }
+  coded.trace.edit<trace::LayerFormat>(0, [](auto& format) { format.k_type = format.v_type = trace::DType::q8_0; });
+  const RuleVerdict verdict = coded.trace.verdict_of(kRule);
+  BOOST_REQUIRE_EQUAL(verdict.violations, 2U);
+  BOOST_TEST(verdict.shown[0].expected == "k rows of 0 bytes, scales included");
+  BOOST_TEST(verdict.shown[1].expected == "v rows of 0 bytes, scales included");
+}
+
 BOOST_AUTO_TEST_CASE(stores_that_code_nothing_do_not_meet_it) {
   TraceBuilder trace;
   trace.decode(trace.flat(kLayer), 0, 3);

@@ -10,6 +10,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <string_view>
 #include <vector>
 
@@ -119,9 +120,11 @@ class QuantiseOnce final : public RuleChecker<QuantiseOnce, kInfo, Reads> {
     if (stream == nullptr) return;
     const LayerCodes& codes = store.codes[event.layer];
     const bool has_k = store.layers[event.layer].rope == 0;
-    const bool is_k =
-        !has_k || row->k_digest == digest_of({*stream, codes.k, Plane::k, row->ordinal}, position, event, store);
-    const bool is_v = row->v_digest == digest_of({*stream, codes.v, Plane::v, row->ordinal}, position, event, store);
+    const auto made = [&](const trace::LayerCode& code, Plane plane) {
+      return digest_of({*stream, code, plane, row->ordinal}, position, event, store);
+    };
+    const bool is_k = !has_k || made(codes.k, Plane::k).value_or(row->k_digest) == row->k_digest;
+    const bool is_v = made(codes.v, Plane::v).value_or(row->v_digest) == row->v_digest;
     if (is_k && is_v) return;
     violate(event, moment, fmt::format("the codes of the row given at position {}", position),
             is_v   ? "another K code"
@@ -136,9 +139,11 @@ class QuantiseOnce final : public RuleChecker<QuantiseOnce, kInfo, Reads> {
     Plane plane{};
     std::uint32_t ordinal = 0;
   };
-  std::uint64_t digest_of(const Source& source, Position position, const Event& event, const StoreModel& store) {
+  /// Absent where rows of the layer cannot have such a code, which was told with the declaration.
+  std::optional<std::uint64_t> digest_of(const Source& source, Position position, const Event& event,
+                                         const StoreModel& store) {
     row_.resize(elements_of(store, event.layer));
-    if (code_bytes(source.code, row_.size()) == 0) return 0;  // told with the declaration
+    if (code_bytes(source.code, row_.size()) == 0) return std::nullopt;
     trace::fill_row(source.stream, {source.plane, event.layer, source.ordinal}, row_);
     bytes_.clear();
     append_code(source.code, row_, bytes_);
