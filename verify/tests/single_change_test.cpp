@@ -9,6 +9,7 @@
 #include <algorithm>
 #include <array>
 #include <functional>
+#include <optional>
 
 using namespace kvwitness;
 using namespace kvwitness::verify;
@@ -226,6 +227,25 @@ BOOST_AUTO_TEST_CASE(a_tensor_is_recorded_between_calls) {
   const std::size_t at = trace.index_of(EventType::TensorRecorded);
   std::swap(trace.events[at], trace.events[at - 1]);  // inside of the attend
   BOOST_TEST(trace.expects("event-grammar", "TensorRecorded outside of calls"));
+}
+
+BOOST_AUTO_TEST_CASE(a_row_is_lost_from_the_slot_that_it_was_written_to) {
+  const auto with = [](bool is_ring, std::optional<Slot> slot) {
+    TraceBuilder trace;
+    trace.decode(trace.ring({.capacity = 4, .window = 4}), 0, 6);
+    if (!is_ring)
+      trace.edit<trace::StoreCreated>(0, [](trace::StoreCreated& store) {
+        store.capabilities &= ~static_cast<std::uint64_t>(trace::Capability::ring);
+      });
+    if (slot) trace.edit<trace::Overwrite>(0, [&](auto& overwrite) { overwrite.slot = *slot; });
+    return failing(trace);
+  };
+  for (const bool is_ring : {true, false}) {
+    BOOST_TEST(with(is_ring, {}) == "");
+    BOOST_TEST(with(is_ring, 1) == "trace-truth");
+  }
+  BOOST_TEST(with(true, trace::kNoSlot) == "trace-truth");
+  BOOST_TEST(with(false, trace::kNoSlot) == "");  // a store may keep its slots to itself
 }
 
 // ---- what surrounds them --------------------------------------------------------------------------------------------
