@@ -83,17 +83,35 @@ void StepWriter::refuse_layer() {
   std::uint32_t next = 1;
   while (is_reader(next)) ++next;
   add_refused(fmt::format(R"({}, "layer": {}, "count": 2)", call("append"), next), "out-of-order");
-  if (can(Capability::truncate)) add_refused(fmt::format(R"({}, "to": 0)", call("truncate")), "out-of-order");
+  refuse_half_a_token();
   for (std::uint32_t layer = 1; layer < layers; ++layer)
     if (!is_reader(layer)) add(fmt::format(R"({}, "layer": {})", call_all("append"), layer));
   model_.append_all(id_, 1);
 }
 
+void StepWriter::refuse_half_a_token() {
+  if (can(Capability::truncate)) add_refused(fmt::format(R"({}, "to": 0)", call("truncate")), "out-of-order");
+  if (can(Capability::save)) add_refused(fmt::format(R"({}, "as": "half-a-token")", call("save")), "out-of-order");
+  const std::uint32_t sequences = model_.config().sequences;
+  if (!can(Capability::fork) || !model_.is_paged() || sequences == 1) return;
+  const SequenceId other = (id_ + dice_->between(1, sequences - 1)) % sequences;
+  if (model_.is_out(other)) return;
+  const auto fork = [&](SequenceId parent, SequenceId child, Position to) {
+    add_refused(fmt::format(R"("op": "fork"{}, "seq": {}, "to": {}, "upto": {})", on_sut(), parent, child, to),
+                "out-of-order");
+  };
+  fork(id_, other, dice_->below(end() + 1));
+  fork(other, id_, model_.end(other));
+}
+
 void StepWriter::refuse_damaged() {
   if (files_.empty()) return;
   const ScriptFile& file = files_[dice_->below(static_cast<std::uint32_t>(files_.size()))];
-  const std::string_view damage = dice_->pick<std::string_view>({"truncate", "flip", "foreign"});
-  add_refused(fmt::format(R"({}, "from": "{}", "damage": "{}")", call("restore"), file.label, damage), "corrupt");
+  // Not at the first eighth: there a file as short as those of an empty sequence says its version.
+  const std::uint32_t at = dice_->pick({0U, 2U, 3U, 4U, 5U, 6U, 7U, 8U});
+  const std::string damage = dice_->pick<std::string>(
+      {fmt::format(R"("truncate", "at": {})", at), fmt::format(R"("flip", "at": {})", at), R"("foreign")"});
+  add_refused(fmt::format(R"({}, "from": "{}", "damage": {})", call("restore"), file.label, damage), "corrupt");
 }
 
 void StepWriter::refuse_stale() {

@@ -1,5 +1,8 @@
 #include "step_writer.hpp"
 
+#include <iterator>
+#include <utility>
+
 namespace kvwitness::scenarios {
 
 std::span<const StepWriter::Kind> StepWriter::kinds() {
@@ -96,7 +99,23 @@ void StepWriter::layer_by_layer() {
     add(fmt::format(R"({}, "layer": {}, "count": {})", call_all("append"), layer, count));
     model_.append(id_, layer, count);
     if (dice_->one_in(3)) window();
+    if (dice_->one_in(3)) edit_another();
   }
+}
+
+void StepWriter::edit_another() {
+  const std::uint32_t sequences = model_.config().sequences;
+  if (sequences == 1) return;
+  const SequenceId drawn = std::exchange(id_, (id_ + dice_->between(1, sequences - 1)) % sequences);
+  static const Kind kEdits[] = {{&StepWriter::truncate, Capability::truncate},
+                                {&StepWriter::evict, Capability::front_evict},
+                                {&StepWriter::clear, Capability::clear},
+                                {&StepWriter::save, Capability::save},
+                                {&StepWriter::restore, Capability::save}};
+  const Kind& edit = kEdits[dice_->below(std::size(kEdits))];
+  const bool fits = can(edit) && (!setting_.has_reference || suits_reference(edit));
+  if (fits && !model_.is_out(id_)) (this->*edit.write)();
+  id_ = drawn;
 }
 
 void StepWriter::window() {

@@ -27,9 +27,17 @@ void StepParser::parse_restore(Step& step, const Fields& fields) {
     from.fail(fmt::format("no earlier step saves '{}'{}", file,
                           suggestion(file, std::vector<std::string>(files_.begin(), files_.end()))));
   }
+  parse_damage(step, fields);
+}
+
+void StepParser::parse_damage(Step& step, const Fields& fields) {
   const auto damage = fields.find("damage");
+  const auto at = fields.find("at");
+  if (at && !damage) at->fail("is where the file is damaged: 'damage' says how");
   if (!damage) return;
   step.damage = static_cast<Damage>(damage->choice({"truncate", "flip", "foreign"}) + 1);
+  if (at && step.damage == Damage::foreign) at->fail("a file of which nothing is left is damaged everywhere");
+  if (at) step.damage_at = at->count({0, kFileParts});
   if (step.expect.value_or(trace::RefusalCode::none) == trace::RefusalCode::none)
     damage->fail("a damaged file is refused: 'expect' says how");
 }

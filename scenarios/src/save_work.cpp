@@ -10,13 +10,13 @@ namespace {
 using trace::Operation;
 using trace::StepOutcome;
 
-std::vector<std::byte> damaged(std::vector<std::byte> file, Damage damage) {
-  switch (damage) {
+std::vector<std::byte> damaged(std::vector<std::byte> file, const Step& step) {
+  if (file.empty()) return file;
+  const std::size_t place = std::min(file.size() * step.damage_at / kFileParts, file.size() - 1);
+  switch (step.damage) {
     case Damage::none: break;
-    case Damage::truncate: file.resize(file.size() / 2); break;
-    case Damage::flip:
-      if (!file.empty()) file[file.size() / 2] ^= std::byte{1};
-      break;
+    case Damage::truncate: file.resize(place); break;
+    case Damage::flip: file[place] ^= std::byte{1}; break;
     case Damage::foreign:
       for (std::byte& byte : file) byte ^= std::byte{0xa5};
       break;
@@ -46,7 +46,7 @@ StepOutcome run_restore(Stage& stage, const Step& step, StoreRun& store, const S
   const StoreRun& from = step.saved_by.empty() ? store : stage.store(step.saved_by);
   const SavedFile* file = from.file(step.saved_as);
   if (file == nullptr) return StepOutcome::aborted;
-  const std::vector<std::byte> bytes = damaged(file->bytes, step.damage);
+  const std::vector<std::byte> bytes = damaged(file->bytes, step);
   stage.expect(step, span, Operation::restore, trace::kNoLayer);
   const auto restored = store.traced().restore(span.subject.sequence, bytes, file->ends.front());
   if (restored) store.accept_restore(span.subject.sequence, *file);

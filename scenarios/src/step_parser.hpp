@@ -62,6 +62,7 @@ class StepParser {
   void parse_evict(Step& step, const Fields& fields);
   void parse_save(Step& step, const Fields& fields);
   void parse_restore(Step& step, const Fields& fields);
+  static void parse_damage(Step& step, const Fields& fields);
   void parse_fork(Step& step, const Fields& fields);
   void parse_reorder(Step& step, const Fields& fields);
   void parse_admit(Step& step, const Fields& fields);

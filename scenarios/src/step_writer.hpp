@@ -169,6 +169,8 @@ class StepWriter {
   void trim();
   void trim_with_slack();
   void clear();
+  /// Edits, saves or clears another sequence: between two layers of this one's token that is legal.
+  void edit_another();
   void poison();
   void save();
   void restore();
@@ -180,6 +182,8 @@ class StepWriter {
   void evict_gone();
   void refuse_sequence();
   void refuse_layer();
+  /// In the middle of this sequence's token.
+  void refuse_half_a_token();
   void refuse_stale();
   void refuse_damaged();
   void refuse_memory();

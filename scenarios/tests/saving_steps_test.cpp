@@ -4,6 +4,7 @@
 
 #include <boost/test/unit_test.hpp>
 
+#include <set>
 #include <string>
 
 namespace kvwitness::scenarios {
@@ -55,6 +56,26 @@ BOOST_AUTO_TEST_CASE(damage_is_done_to_a_copy) {
   }
 }
 
+// The plain ring refuses whatever is not byte for byte what it wrote, so each place is another damage.
+BOOST_AUTO_TEST_CASE(damage_is_done_where_the_script_says) {
+  std::set<std::uint64_t> files;
+  std::size_t damages = 0;
+  for (const std::string damage : {"truncate", "flip"}) {
+    for (std::uint32_t at = 0; at <= kFileParts; ++at) {
+      const RecordedRun run = record_steps(
+          kRing4,
+          R"({"op": "append", "count": 3}, {"op": "save", "as": "f"}, {"op": "restore", "from": "f", "damage": ")" +
+              damage + R"(", "at": )" + std::to_string(at) + R"(, "expect": {"refused": "corrupt"}})");
+      BOOST_TEST(run.count<trace::Refused>() == 1U);
+      for (const auto& [event, called] : run.all<trace::Called>())
+        if (called.operation == trace::Operation::restore) files.insert(called.file);
+      ++damages;
+    }
+  }
+  BOOST_TEST(damages == 18U);
+  BOOST_TEST(files.size() == damages);
+}
+
 BOOST_AUTO_TEST_CASE(what_cannot_be_meant_is_refused_before_anything_runs) {
   BOOST_TEST(error_of(R"({"op": "save"})").find("'as' is missing") != std::string::npos);
   BOOST_TEST(error_of(R"({"op": "save", "as": "f", "seq": [0, 1]})").find("a file is of one sequence") !=
@@ -66,6 +87,13 @@ BOOST_AUTO_TEST_CASE(what_cannot_be_meant_is_refused_before_anything_runs) {
              std::string::npos);
   BOOST_TEST(error_of(R"({"op": "save", "as": "f"}, {"op": "restore", "from": "f", "damage": "flip"})")
                  .find("a damaged file is refused") != std::string::npos);
+  const auto error_of_restore = [](const std::string& keys) {
+    return error_of(R"({"op": "save", "as": "f"}, {"op": "restore", "from": "f", )" + keys +
+                    R"(, "expect": {"refused": "corrupt"}})");
+  };
+  BOOST_TEST(error_of_restore(R"("at": 3)").find("'damage' says how") != std::string::npos);
+  BOOST_TEST(error_of_restore(R"("damage": "foreign", "at": 3)").find("damaged everywhere") != std::string::npos);
+  BOOST_TEST(error_of_restore(R"("damage": "flip", "at": 9)").find("9") != std::string::npos);
 }
 
 BOOST_AUTO_TEST_CASE(a_file_that_was_never_saved_is_restored_by_no_call) {

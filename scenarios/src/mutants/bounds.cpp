@@ -54,15 +54,9 @@ class ClearKeepsEvictedRing final : public PlainRing {
 
 class RestoreKeepsOwnBoundRing final : public PlainRing {
   using PlainRing::PlainRing;
-  Outcome<core::StateReader> open_file(SequenceId sequence, std::span<const std::byte> file) override {
-    own_ = held({sequence, 0}).evicted_to;
-    return PlainRing::open_file(sequence, file);
+  Held restored_held(Cell /*cell*/, const Held& saved, const Held& before) const noexcept override {
+    return {saved.start, saved.end, before.evicted_to};
   }
-  Held restored_held(Cell /*cell*/, const Held& saved) const noexcept override {
-    return {saved.start, saved.end, own_};
-  }
-
-  Position own_ = 0;
 };
 
 class RotationNotInFileRing final : public PlainRing {

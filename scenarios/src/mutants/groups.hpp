@@ -4,6 +4,7 @@
 #include "kvwitness/core/decoder/store_cache.hpp"
 #include "kvwitness/scenarios/mutants.hpp"
 #include "mutants/plain_compact.hpp"
+#include "mutants/plain_paged.hpp"
 #include "mutants/plain_store.hpp"
 
 #include <memory>
@@ -31,6 +32,8 @@ namespace kvwitness::scenarios::mutants {
 [[nodiscard]] std::span<const Mutant> keeping_mutants();
 [[nodiscard]] std::span<const Mutant> crossing_mutants();
 [[nodiscard]] std::span<const Mutant> pages_mutants();
+[[nodiscard]] std::span<const Mutant> forking_mutants();
+[[nodiscard]] std::span<const Mutant> neighbour_mutants();
 [[nodiscard]] std::span<const Mutant> case_mutants();
 [[nodiscard]] std::span<const Mutant> losing_mutants();
 [[nodiscard]] std::span<const Mutant> trace_mutants();
@@ -100,6 +103,13 @@ template <class Store>
   constexpr Addressing kAddressing = addressing_of<Store>();
   static_assert(kAddressing != Addressing::flat || std::is_base_of_v<PlainFlat, Store>);
   return mutant_of<Store>(kind_of(kAddressing), capabilities_of_mutant<Store>(), fault);
+}
+
+/// A mutant whose store derives from PlainPaged.
+template <class Store>
+[[nodiscard]] Mutant paged_mutant(const Fault& fault) {
+  static_assert(std::is_base_of_v<PlainPaged, Store>);
+  return mutant_of<Store>("paged", core::paged_capabilities(), fault);
 }
 
 /// A mutant that is a path over a store; `Store` is PlainRing, PlainFlat or one of them with its memory prepared.

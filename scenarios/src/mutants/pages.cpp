@@ -1,6 +1,5 @@
 /// Faults of blocks that sequences share: counts of holders, copies on write, prefixes, reservations, tiers.
 #include "mutants/groups.hpp"
-#include "mutants/plain_paged.hpp"
 
 #include <algorithm>
 #include <vector>
@@ -144,12 +143,6 @@ class CountsCachedAsHeld final : public PlainPaged {
     return mixed;
   }
 };
-
-template <class Store>
-[[nodiscard]] Mutant paged_mutant(const Fault& fault) {
-  static_assert(std::is_base_of_v<PlainPaged, Store>);
-  return mutant_of<Store>("paged", core::paged_capabilities(), fault);
-}
 
 std::vector<Mutant> block_faults() {
   return {

@@ -98,6 +98,10 @@ class PlainPaged : public core::KvStore, private core::Forking, private core::Pa
   }
   /// Slot that a restored row is written to; `start`: the first one of its layer behind the sinks.
   [[nodiscard]] virtual Slot restored_slot(const Sequence& sequence, Position position, Position start) const noexcept;
+  /// Whether a fork is legal (`none`: it is); the sequences exist.
+  [[nodiscard]] virtual RefusalCode fork_answer(SequenceId parent, SequenceId child, Position to) const noexcept;
+  /// Asked last of a fork: what else it does to either side.
+  virtual void settle_fork(Sequence& /*parent*/, Sequence& /*child*/) noexcept {}
   /// First entry behind those of the sinks that a sequence keeps.
   [[nodiscard]] virtual std::uint32_t first_kept(const Sequence& sequence) const noexcept;
   [[nodiscard]] virtual std::optional<BlockId> find(std::uint64_t hash, std::uint32_t index) const noexcept;
@@ -125,6 +129,8 @@ class PlainPaged : public core::KvStore, private core::Forking, private core::Pa
   [[nodiscard]] const std::deque<BlockId>& cached() const noexcept { return cached_; }
   [[nodiscard]] std::uint32_t entries_below(std::uint64_t to) const noexcept;
   [[nodiscard]] const Sequence& sequence(SequenceId id) const noexcept { return sequences_[id]; }
+  [[nodiscard]] RefusalCode truncate_answer(SequenceId sequence, Position to) const noexcept;
+  [[nodiscard]] bool is_fresh(const Sequence& sequence) const noexcept;
   [[nodiscard]] Slot slot_of(const Sequence& sequence, Position position) const noexcept;
   void note_freed(BlockId block);
 
@@ -142,8 +148,6 @@ class PlainPaged : public core::KvStore, private core::Forking, private core::Pa
   [[nodiscard]] RefusalCode cell_answer(SequenceId sequence, LayerIndex layer) const noexcept;
   [[nodiscard]] RefusalCode append_answer(SequenceId sequence, LayerIndex layer, std::uint32_t count) const noexcept;
   [[nodiscard]] RefusalCode range_answer(SequenceId sequence, LayerIndex layer, Range range) const noexcept;
-  [[nodiscard]] RefusalCode truncate_answer(SequenceId sequence, Position to) const noexcept;
-  [[nodiscard]] bool is_fresh(const Sequence& sequence) const noexcept;
   [[nodiscard]] std::uint64_t peak(std::uint64_t tokens) const noexcept;
   [[nodiscard]] std::uint64_t may_take(SequenceId sequence) const noexcept;
   [[nodiscard]] std::uint64_t takeable() const noexcept;

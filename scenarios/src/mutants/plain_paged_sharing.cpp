@@ -89,20 +89,18 @@ Outcome<core::Edited> PlainPaged::clear(SequenceId id) {
 
 // ---- forks ----------------------------------------------------------------------------------------------------------
 
+RefusalCode PlainPaged::fork_answer(SequenceId parent, SequenceId child, Position to) const noexcept {
+  if (sequences_[parent].is_out) return RefusalCode::evicted;
+  if (sequences_[parent].due != 0 || !is_fresh(sequences_[child]) || parent == child) return RefusalCode::out_of_order;
+  return truncate_answer(parent, to);
+}
+
 Outcome<core::Forked> PlainPaged::fork(SequenceId parent, SequenceId child, Position to) {
-  RefusalCode answer = RefusalCode::none;
-  if (parent >= config_.sequences || child >= config_.sequences) {
-    answer = RefusalCode::unknown_sequence;
-  } else if (sequences_[parent].is_out) {
-    answer = RefusalCode::evicted;
-  } else if (sequences_[parent].due != 0 || !is_fresh(sequences_[child]) || parent == child) {
-    answer = RefusalCode::out_of_order;
-  } else {
-    answer = truncate_answer(parent, to);
-  }
+  const bool are_known = parent < config_.sequences && child < config_.sequences;
+  const RefusalCode answer = are_known ? fork_answer(parent, child, to) : RefusalCode::unknown_sequence;
   if (answer != RefusalCode::none) return core::refuse(Operation::fork, answer, {0, to});
   begin();
-  const Sequence& from = sequences_[parent];
+  Sequence& from = sequences_[parent];
   Sequence& of = sequences_[child];
   of.held = from.held;
   for (LayerIndex layer = 0; layer < layers(); ++layer) cut(of.held[layer], config_.layers[layer], to);
@@ -112,6 +110,7 @@ Outcome<core::Forked> PlainPaged::fork(SequenceId parent, SequenceId child, Posi
     hold(child, block);
     enter(child, index, block);
   }
+  settle_fork(from, of);
   return core::Forked{static_cast<std::uint32_t>(of.table.size()), log_, {}};
 }
 

@@ -57,7 +57,7 @@ Outcome<core::StateReader> PlainStore::open_file(SequenceId /*sequence*/, std::s
   return core::StateReader::open(state_shape(), file);
 }
 
-Held PlainStore::restored_held(Cell /*cell*/, const Held& saved) const noexcept {
+Held PlainStore::restored_held(Cell /*cell*/, const Held& saved, const Held& /*before*/) const noexcept {
   return saved;
 }
 
@@ -69,6 +69,7 @@ void PlainStore::restore_cell(Cell cell, const core::StateReader& file) noexcept
   const LayerIndex layer = cell.layer;
   const core::Extent saved = file.extent(layer);
   std::ranges::fill(epochs(cell), changes_);
+  const Held before = held(cell);
   held(cell) = {saved.window_start, saved.end, file.evicted_to()};
   const std::byte* k = file.rows(layer, trace::Plane::k).data();
   const std::byte* v = file.rows(layer, trace::Plane::v).data();
@@ -81,7 +82,7 @@ void PlainStore::restore_cell(Cell cell, const core::StateReader& file) noexcept
     if (std::byte* key = raw_at(cell, slot); key != nullptr && restores_raw_keys())
       std::memcpy(key, raw + row * k_bytes(layer), k_bytes(layer));
   }
-  held(cell) = restored_held(cell, held(cell));
+  held(cell) = restored_held(cell, held(cell), before);
 }
 
 Outcome<core::SavedState> PlainStore::restore(SequenceId sequence, std::span<const std::byte> bytes) {
@@ -97,7 +98,7 @@ Outcome<core::SavedState> PlainStore::restore(SequenceId sequence, std::span<con
   }
   ++changes_;
   for (LayerIndex layer = 0; layer < layers(); ++layer) restore_cell({sequence, layer}, *file);
-  steps_[sequence] = {};
+  end_step(sequence);
   return done;
 }
 

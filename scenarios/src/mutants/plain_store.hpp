@@ -107,8 +107,8 @@ class PlainStore : public core::KvStore, public core::Saving {
   // ---- files
   /// Reads a file through; a refusal says why it is none to restore.
   [[nodiscard]] virtual Outcome<core::StateReader> open_file(SequenceId sequence, std::span<const std::byte> file);
-  /// What a cell holds once a file is restored that says `saved`.
-  [[nodiscard]] virtual Held restored_held(Cell cell, const Held& saved) const noexcept;
+  /// What a cell holds, which held `before`, once a file is restored that says `saved`.
+  [[nodiscard]] virtual Held restored_held(Cell cell, const Held& saved, const Held& before) const noexcept;
   /// Slot of a restored row, given what the cell holds now.
   [[nodiscard]] virtual Slot restored_slot(Cell cell, Position position) const noexcept;
   /// The key before rotation in a slot; null where the layer keeps none.
@@ -126,6 +126,8 @@ class PlainStore : public core::KvStore, public core::Saving {
   [[nodiscard]] bool is_ring() const noexcept { return addressing_ == Addressing::ring; }
   [[nodiscard]] bool is_compact() const noexcept { return addressing_ == Addressing::compact; }
   [[nodiscard]] bool in_step(SequenceId sequence) const noexcept { return steps_[sequence].due != 0; }
+  /// Makes the first layer's rows due.
+  void end_step(SequenceId sequence) noexcept { steps_[sequence] = {}; }
   [[nodiscard]] std::byte* k_at(Cell cell, Slot slot) noexcept;
   [[nodiscard]] const std::byte* k_at(Cell cell, Slot slot) const noexcept;
   [[nodiscard]] std::byte* v_at(Cell cell, Slot slot) noexcept;

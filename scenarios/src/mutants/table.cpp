@@ -18,8 +18,8 @@ namespace {
         mutants::legality_mutants(),   mutants::bounds_mutants(),     mutants::sizes_mutants(),
         mutants::accounting_mutants(), mutants::planning_mutants(),   mutants::quantising_mutants(),
         mutants::saving_mutants(),     mutants::keeping_mutants(),    mutants::pages_mutants(),
-        mutants::crossing_mutants(),   mutants::case_mutants(),       mutants::losing_mutants(),
-        mutants::trace_mutants()}) {
+        mutants::crossing_mutants(),   mutants::forking_mutants(),    mutants::neighbour_mutants(),
+        mutants::case_mutants(),       mutants::losing_mutants(),     mutants::trace_mutants()}) {
     all.insert(all.end(), group.begin(), group.end());
   }
   return all;

@@ -43,10 +43,14 @@ enum class AttentionSource : std::uint8_t { pair, gather };
 /// What is done to a file before it is restored; a damaged file must be refused.
 enum class Damage : std::uint8_t {
   none,
-  truncate,  ///< its second half is missing
-  flip,      ///< one bit in its middle is another
+  truncate,  ///< what lies from a place on is missing
+  flip,      ///< one bit of a byte is another
   foreign,   ///< as many bytes, none of them its own
 };
+
+/// A place in a file is told in so many parts of it, from its first byte (0) to its last one (all of them): how long a
+/// store's files are is its own affair.
+constexpr std::uint32_t kFileParts = 8;
 
 /// How a workload's requests share a pool of blocks.
 struct Schedule {
@@ -81,6 +85,7 @@ struct Step {
   std::string saved_by;                    ///< restore: store that saved the file; empty: the one that restores it
   std::string saved_as;                    ///< restore: label of the file
   Damage damage = Damage::none;            ///< restore
+  std::uint32_t damage_at = 4;             ///< restore: where the damage is, in kFileParts-ths of the file
   core::PoisonFill fill = core::PoisonFill::zero;  ///< poison
   std::string file;                        ///< workload: relative to the script's file, or absolute
   std::uint32_t attend_every = 1;          ///< decode, workload: attention at every n-th token (and at each wrap)
