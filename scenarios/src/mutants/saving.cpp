@@ -139,7 +139,7 @@ std::span<const Mutant> saving_mutants() {
       store_mutant<KeepsLaterEvictionsFlat>({"restore-keeps-later-evictions", "save-restore-reset", "", "legal-refused",
                                              "what was evicted after the save stays evicted after the restore",
                                              "the count of kept tokens could only rise"}),
-      store_mutant<RestoresNothingAsNewFlat>({"restores-no-rows-as-new", "save-restore-reset", "", "saved-state",
+      store_mutant<RestoresNothingAsNewFlat>({"restores-no-rows-as-new", "save-restore-reset", "", "resident-set",
                                               "a sequence saved without rows begins at position 0 again",
                                               "a file without rows was taken for one of a new sequence"}),
       store_mutant<BoundToItsRoomRing>(
