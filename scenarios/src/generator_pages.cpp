@@ -1,4 +1,4 @@
-// Steps of sequences that share blocks.
+// Forks, and steps of stores with blocks.
 #include "step_writer.hpp"
 
 #include <utility>
@@ -43,8 +43,13 @@ void StepWriter::fork() {
   const bool is_whole = dice_->one_in(2);
   const Position to = is_whole ? end() : dice_->below(end() + (options_.with_refusals ? 2 : 1));
   const std::string upto = is_whole ? "" : fmt::format(R"(, "upto": {})", to);
-  if (add_judged(fmt::format(R"({}, "to": {}{})", call("fork"), child, upto), model_.why_no_fork(id_, child, to)))
-    model_.fork(id_, child, to);
+  if (!add_judged(fmt::format(R"({}, "to": {}{})", call("fork"), child, upto), model_.why_no_fork(id_, child, to)))
+    return;
+  model_.fork(id_, child, to);
+  // How far back a sequence may go is inherited, and by chance seldom asked for before either side has gone on.
+  if (!can(Capability::truncate) || !dice_->one_in(3)) return;
+  if (dice_->one_in(2)) id_ = child;
+  truncate();
 }
 
 void StepWriter::reorder() {

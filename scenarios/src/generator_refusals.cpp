@@ -93,12 +93,14 @@ void StepWriter::refuse_half_a_token() {
   if (can(Capability::truncate)) add_refused(fmt::format(R"({}, "to": 0)", call("truncate")), "out-of-order");
   if (can(Capability::save)) add_refused(fmt::format(R"({}, "as": "half-a-token")", call("save")), "out-of-order");
   const std::uint32_t sequences = model_.config().sequences;
-  if (!can(Capability::fork) || !model_.is_paged() || sequences == 1) return;
+  if (!follows_forks() || sequences == 1) return;
   const SequenceId other = (id_ + dice_->between(1, sequences - 1)) % sequences;
-  if (model_.is_out(other)) return;
+  ListModel half = model_;
+  half.append(id_, 0, 1);
   const auto fork = [&](SequenceId parent, SequenceId child, Position to) {
-    add_refused(fmt::format(R"("op": "fork"{}, "seq": {}, "to": {}, "upto": {})", on_sut(), parent, child, to),
-                "out-of-order");
+    static_cast<void>(
+        add_judged(fmt::format(R"("op": "fork"{}, "seq": {}, "to": {}, "upto": {})", on_sut(), parent, child, to),
+                   half.why_no_fork(parent, child, to)));
   };
   fork(id_, other, dice_->below(end() + 1));
   fork(other, id_, model_.end(other));

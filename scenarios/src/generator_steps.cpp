@@ -99,7 +99,7 @@ void StepWriter::layer_by_layer() {
     add(fmt::format(R"({}, "layer": {}, "count": {})", call_all("append"), layer, count));
     model_.append(id_, layer, count);
     if (dice_->one_in(3)) window();
-    if (dice_->one_in(3)) edit_another();
+    if (dice_->one_in(2)) edit_another();
   }
 }
 

@@ -32,7 +32,9 @@ std::vector<std::uint32_t> ListModel::entries_of(Position start, Position end) c
 }
 
 bool ListModel::is_between_tokens(SequenceId id) const noexcept {
-  return std::ranges::all_of(sequence(id).layers, [&](const ListLayer& held) { return held.end() == end(id); });
+  for (LayerIndex index = 0; index < config_.layers.size(); ++index)
+    if (layer(id, index).end() != end(id)) return false;
+  return true;
 }
 
 bool ListModel::is_fresh(SequenceId id) const noexcept {

@@ -75,10 +75,14 @@ class StepWriter {
   }
   [[nodiscard]] bool can(const Kind& kind) const noexcept {
     const bool evicts = kind.needs == Capability::front_evict && can(Capability::middle_evict);
-    const bool is_about_blocks =
-        kind.needs == Capability::fork || kind.needs == Capability::prefixes || kind.needs == Capability::paged;
+    const bool is_about_blocks = kind.needs == Capability::prefixes || kind.needs == Capability::paged;
     if (is_about_blocks && !model_.is_paged()) return false;
+    if (kind.needs == Capability::fork && !follows_forks()) return false;
     return (!kind.refused || options_.with_refusals) && (!kind.needs || can(*kind.needs) || evicts);
+  }
+  /// Copies of rows, or blocks that the lists follow.
+  [[nodiscard]] bool follows_forks() const noexcept {
+    return can(Capability::fork) && (model_.is_paged() || !can(Capability::paged));
   }
   /// A flat store can be asked the same, or need not be.
   [[nodiscard]] static bool suits_reference(const Kind& kind) noexcept {
@@ -189,7 +193,7 @@ class StepWriter {
   void refuse_memory();
   void refuse_out();
 
-  // Of stores whose sequences share blocks: each is drawn, and is legal or refused as the lists say.
+  // Each is drawn, and is legal or refused as the lists say; all but a fork are of stores with blocks.
   void fork();
   void reorder();
   void admit();

@@ -156,6 +156,46 @@ BOOST_AUTO_TEST_CASE(unlawful_calls_meet_every_refusal) {
   }
 }
 
+// Stores without blocks copy the rows; no store of the product's does, but others' do.
+BOOST_AUTO_TEST_CASE(stores_that_copy_rows_are_forked_too) {
+  using enum trace::Capability;
+  std::uint64_t capabilities = 0;
+  for (const trace::Capability one : {truncate, front_evict, clear, sequences, fork, save})
+    capabilities |= static_cast<std::uint64_t>(one);
+  for (const bool with_refusals : {false, true}) {
+    std::map<trace::RefusalCode, std::uint32_t> answers;
+    for (std::uint64_t seed = 0; seed < kSeeds; ++seed) {
+      const Case one = random_case(seed, {capabilities, with_refusals});
+      for (const Step& step : one.steps)
+        if (step.operation == trace::Operation::fork) ++answers[step.expect.value_or(trace::RefusalCode::none)];
+    }
+    BOOST_TEST(answers[trace::RefusalCode::none] > 10U);
+    BOOST_TEST((answers[trace::RefusalCode::out_of_order] > 10U) == with_refusals);
+  }
+}
+
+// What one sequence's half-written token must not be bound by.
+BOOST_AUTO_TEST_CASE(others_are_edited_between_the_layers_of_a_token) {
+  const StoreRegistry registry = product_stores();
+  for (const StoreKind& kind : registry.all()) {
+    std::set<trace::Operation> between;
+    for (std::uint64_t seed = 0; seed < 2 * kSeeds; ++seed) {
+      std::optional<trace::SequenceId> half;
+      const Case one = random_case(seed, {kind.capabilities, false});
+      const std::size_t layers = one.stores.front().config.layers.size();
+      for (const Step& step : one.steps) {
+        if (step.operation == trace::Operation::append && step.layer)
+          half = *step.layer + 1U < layers ? std::optional(step.sequence) : std::nullopt;
+        else if (half && *half != step.sequence)
+          between.insert(step.operation);
+      }
+    }
+    using enum trace::Operation;
+    for (const trace::Operation operation : {truncate, evict, clear, save, restore})
+      BOOST_TEST(between.contains(operation), trace::to_text(operation) << " never came up on " << kind.name);
+  }
+}
+
 BOOST_AUTO_TEST_CASE(nothing_is_asked_that_a_store_cannot_do) {
   for (std::uint64_t seed = 0; seed < kSeeds; ++seed) {
     for (const bool with_refusals : {false, true}) {
@@ -177,6 +217,22 @@ BOOST_AUTO_TEST_CASE(nothing_is_asked_that_a_store_cannot_do) {
 BOOST_AUTO_TEST_SUITE_END()
 
 BOOST_AUTO_TEST_SUITE(list_model)
+
+// A layer that reads another's rows has none to wait for.
+BOOST_AUTO_TEST_CASE(a_sequence_with_readers_forks_between_tokens) {
+  core::StoreConfig config = one_layer(0, 8, false);
+  config.layers.push_back(config.layers.front());
+  config.layers.back().donor = 0;
+  config.layers.push_back(config.layers.front());
+  config.sequences = 2;
+  ListModel model(config, ListSurvivors::stay);
+  model.append(0, 0, 3);
+  BOOST_TEST((model.why_no_fork(0, 1, 2) == ListReasons{trace::RefusalCode::out_of_order}));
+  model.append(0, 2, 3);
+  BOOST_TEST(model.why_no_fork(0, 1, 2).empty());
+  model.fork(0, 1, 2);
+  BOOST_TEST(model.end(1) == 2U);
+}
 
 // W = 4, C = 8, 20 tokens: held [12, 20). A query at 15 sees [12, 15]; one at 14 would see 11.
 BOOST_AUTO_TEST_CASE(a_wrapped_ring_can_be_rolled_back_by_its_spare_slots) {
