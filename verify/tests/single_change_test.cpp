@@ -248,6 +248,26 @@ BOOST_AUTO_TEST_CASE(a_row_is_lost_from_the_slot_that_it_was_written_to) {
   BOOST_TEST(with(false, trace::kNoSlot) == "");  // a store may keep its slots to itself
 }
 
+BOOST_AUTO_TEST_CASE(the_pieces_of_a_mask_are_the_keys_that_were_seen) {
+  const auto with = [](const std::vector<Range>& pieces) {
+    TraceBuilder trace;
+    const StoreIndex store = trace.flat({.capacity = 8});
+    trace.prefill(store, 0, 5);
+    const ViewId view = trace.window(store, 0, 0, {0, 5});
+    trace.attend(view, 3);
+    trace.close(view);
+    std::size_t at = trace.index_of(EventType::AttentionStep);
+    for (const Range& piece : pieces)
+      trace.insert(++at, {store, 0, 0}, trace::AttentionRun{view, 3, piece.from, piece.count(), {}});
+    return failing(trace);
+  };
+  BOOST_TEST(with({{0, 4}}) == "");
+  BOOST_TEST(with({{0, 1}, {1, 4}}) == "");
+  BOOST_TEST(with({{1, 5}}) == "window-exact");
+  BOOST_TEST(with({{0, 2}, {3, 5}}) == "window-exact");
+  BOOST_TEST(with({{0, 1}, {2, 3}, {4, 6}}) == "window-exact");
+}
+
 // ---- what surrounds them --------------------------------------------------------------------------------------------
 
 BOOST_AUTO_TEST_CASE(the_end_is_told_once_and_last) {
