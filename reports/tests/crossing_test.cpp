@@ -1,5 +1,5 @@
 // Somebody else's store that can do everything at once, over what the library has where two features meet: no kind of
-// the product's has donors and forks, or donors and sinks.
+// the product's has donors and forks, or donors and sinks, or copies rows where it forks.
 #include "files.hpp"
 #include "kvwitness/core/foreign_store.hpp"
 #include "kvwitness/reports/conformance.hpp"
@@ -56,7 +56,8 @@ BOOST_AUTO_TEST_SUITE(crossing)
 
 BOOST_AUTO_TEST_CASE(a_store_of_everything_passes) {
   if (!has_python()) return;
-  const ConformanceResult result = conform("", {kLibrary / "donors", kLibrary / "sinks"});
+  const ConformanceResult result = conform(
+      "", {kLibrary / "donors", kLibrary / "sinks", kLibrary / "fork", kLibrary / "save", kLibrary / "sequences"});
   BOOST_TEST(exit_code(result) == 0, text_of(result));
   for (const char* rule : {"donor-reads", "legal-refused", "saved-state", "non-interference", "refusal-unchanged"})
     BOOST_TEST(has_status(result, rule, verify::Status::pass), rule);
@@ -77,7 +78,14 @@ BOOST_AUTO_TEST_CASE(each_fault_where_two_features_meet_is_blamed_by_its_rule) {
                              Fault{"file-without-readers-sinks", "saved-state", "donors/of-sinks-saved"},
                              Fault{"file-without-layout", "saved-state", "sinks/other-sinks"},
                              Fault{"clear-keeps-sinks-of-donors", "position-order", "donors/of-sinks-cleared"},
-                             Fault{"eviction-stops-at-readers", "resident-set", "donors/front-evicted"}}) {
+                             Fault{"eviction-stops-at-readers", "resident-set", "donors/front-evicted"},
+                             Fault{"grandchild-shares-rows", "position-order", "fork/of-a-fork"},
+                             Fault{"forks-half-a-token", "expected-outcome", "fork/in-the-middle-of-a-token"},
+                             Fault{"child-forgets-bound", "legal-refused", "fork/evictions-are-inherited"},
+                             Fault{"file-of-one-capacity", "legal-refused", "save/other-capacity"},
+                             Fault{"file-raises-bound", "legal-refused", "save/evictions-of-the-file"},
+                             Fault{"file-without-rows-is-new", "resident-set", "save/nothing-left"},
+                             Fault{"clear-ends-all-tokens", "legal-refused", "sequences/half-a-token-is-ones-own"}}) {
     const ConformanceResult result = conform(fault.name, {kLibrary / (std::string(fault.script) + ".jsonc")});
     BOOST_TEST(exit_code(result) == 1, fault.name);
     BOOST_TEST(has_status(result, fault.rule, verify::Status::fail), fault.name << ": " << text_of(result));

@@ -5,11 +5,14 @@ import base64, json, sys, zlib
 FAULTS = [
     "forks-no-readers", "child-reads-parent", "child-loses-sinks", "child-keeps-bound", "readers-see-no-sinks",
     "file-without-readers-sinks", "file-without-layout", "clear-keeps-sinks-of-donors", "eviction-stops-at-readers",
+    "grandchild-shares-rows", "forks-half-a-token", "child-forgets-bound", "file-of-one-capacity", "file-raises-bound",
+    "file-without-rows-is-new", "clear-ends-all-tokens",
 ]
 FAULT = sys.argv[1] if len(sys.argv) > 1 else ""
 if FAULT and FAULT not in FAULTS: sys.exit(f"no fault {FAULT}")
 CAPABILITIES = ["ring", "sliding", "truncate", "front-evict", "clear", "sequences", "fork", "save", "sinks", "donors"]
 MEANING = ["kv_heads", "head_dim", "rope_theta"] + ([] if FAULT == "file-without-layout" else ["sinks", "donor"])
+if FAULT == "file-of-one-capacity": MEANING.append("capacity")
 layers, sequences = [], []
 
 def is_reader(layer): return layers[layer]["donor"] is not None
@@ -122,12 +125,16 @@ class Sequence:
         return self.edit(lambda layer: layer.drop_below(end))
 
     def fork(self, child, to):
-        if self.due or child is self or child.due or child.end(): return {"refused": "out-of-order"}
+        has_all = all(to <= self.layers[layer].end for layer in owners())
+        is_ready = not self.due or (FAULT == "forks-half-a-token" and has_all)
+        if not is_ready or child is self or child.due or child.end(): return {"refused": "out-of-order"}
         if why := self.why_not_truncate(to): return {"refused": why}
         if FAULT == "forks-no-readers" and has_readers(): return {"refused": "unsupported"}
         child.layers, child.evicted_to, child.parent = [of.copy() for of in self.layers], self.evicted_to, self
         if to < self.end(): child.cut(to)
+        if FAULT == "grandchild-shares-rows" and self.parent: child.layers[0].rows = self.layers[0].rows
         if FAULT == "child-keeps-bound": child.evicted_to = self.evicted_to
+        if FAULT == "child-forgets-bound": child.evicted_to = 0
         if FAULT == "child-loses-sinks":
             for of in child.layers:
                 if of.start > of.shape["sinks"] > 0: of.rows[0] = of.rows[of.end - 1]
@@ -155,7 +162,10 @@ class Sequence:
         of_what, evicted_to, saved = json.loads(file[8:])
         fits = all(len(rows) <= layers[layer]["capacity"] for layer, _, _, rows in saved)
         if of_what != meaning() or not fits: return {"refused": "unsupported"}
-        self.evicted_to = evicted_to
+        self.evicted_to = max(evicted_to, self.evicted_to if FAULT == "file-raises-bound" else 0)
+        if FAULT == "file-without-rows-is-new" and not any(rows for _, _, _, rows in saved):
+            self.__init__()
+            return self.widest()
         self.layers = [Layer(shape) for shape in layers]
         for layer, start, end, rows in saved:
             of = self.layers[layer]
@@ -167,6 +177,8 @@ class Sequence:
         freed = max(self.layers[layer].held() for layer in owners())
         kept = [{p: row for p, row in of.rows.items() if p < of.shape["sinks"]} for of in self.layers]
         self.__init__()
+        if FAULT == "clear-ends-all-tokens":
+            for other in sequences: other.due = 0
         if FAULT == "clear-keeps-sinks-of-donors":
             for of, rows in zip(self.layers, kept): of.rows = rows
         return {"freed": freed}
