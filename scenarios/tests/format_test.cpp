@@ -1,7 +1,7 @@
 // What FORMAT.md and the schema say, held against the parser and the library.
 #include "kvwitness/trace/event_table.hpp"
+#include "parser/script_keys.hpp"
 #include "recorded_run.hpp"
-#include "script_keys.hpp"
 
 #include <boost/test/unit_test.hpp>
 #include <nlohmann/json.hpp>

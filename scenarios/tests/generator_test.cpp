@@ -1,7 +1,7 @@
 #include "kvwitness/scenarios/generator.hpp"
 
+#include "generator/list_model.hpp"
 #include "kvwitness/scenarios/registry.hpp"
-#include "list_model.hpp"
 #include "run_case.hpp"
 
 #include <boost/test/unit_test.hpp>

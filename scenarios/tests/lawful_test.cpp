@@ -1,6 +1,6 @@
 #include "kvwitness/scenarios/lawful.hpp"
 
-#include "dice.hpp"
+#include "generator/dice.hpp"
 #include "kvwitness/scenarios/generator.hpp"
 #include "run_case.hpp"
 

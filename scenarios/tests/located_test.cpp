@@ -1,7 +1,7 @@
-#include "located.hpp"
+#include "parser/located.hpp"
 
 #include "kvwitness/trace/error.hpp"
-#include "nearest.hpp"
+#include "parser/nearest.hpp"
 
 #include <boost/test/unit_test.hpp>
 

@@ -2,7 +2,7 @@
 /// pool makes of them.
 #include "kvwitness/scenarios/registry.hpp"
 #include "run_case.hpp"
-#include "workload_file.hpp"
+#include "workload/workload_file.hpp"
 
 #include <boost/test/unit_test.hpp>
 

@@ -1,6 +1,6 @@
 #include "kvwitness/trace/error.hpp"
 #include "recorded_run.hpp"
-#include "workload_file.hpp"
+#include "workload/workload_file.hpp"
 
 #include <boost/test/unit_test.hpp>
 
