@@ -188,7 +188,7 @@ struct kvw_plugin {
   int (*attend)(void *self, uint32_t sequence, uint32_t layer, uint32_t first, uint32_t count, const float *q,
                 float *out);
   /// Optional. The sequence as a file, *bytes of it, valid until the next call; and positions [*from, *to) of the layer
-  /// that holds most. Changes nothing.
+  /// that reaches back farthest, besides its sinks. Changes nothing.
   int (*save)(void *self, uint32_t sequence, const void **file, size_t *bytes, uint32_t *from, uint32_t *to);
   int (*restore)(void *self, uint32_t sequence, const void *file, size_t bytes, uint32_t *from, uint32_t *to);
 

@@ -92,7 +92,7 @@ class SavedState final : public RuleChecker<SavedState, kInfo, Reads> {
 
   void check_range(Range told, Range held, const Event& event, const Moment& moment) {
     if (told == held || (told.empty() && held.empty())) return;
-    violate(event, moment, fmt::format("positions {}, of the layer that holds most", to_text(held)),
+    violate(event, moment, fmt::format("positions {}, of the layer that reaches back farthest", to_text(held)),
             fmt::format("positions {}", to_text(told)));
   }
 

@@ -136,7 +136,7 @@ struct StoreLayout {
 /// What a save wrote, or a restore read.
 struct SavedState {
   std::uint64_t bytes = 0;
-  Position from = 0;  ///< positions [from, to) that the layer which holds most had
+  Position from = 0;  ///< positions [from, to) of the layer that reaches back farthest, besides its sinks
   Position to = 0;
   Declared declared;
   std::span<const BlockChange> blocks{};  ///< of a restore; in the order in which they happened

@@ -161,7 +161,8 @@ struct Clear { std::uint32_t freed; std::uint32_t reserved0; std::uint64_t reser
 struct Fork { SequenceId parent; SequenceId child; Position upto; std::uint32_t shared; std::uint64_t reserved[3]; };
 struct Drop { std::uint32_t freed; std::uint32_t reserved0; std::uint64_t reserved[4]; };
 struct Reorder { SequenceId parent; std::uint32_t beam; std::uint64_t reserved[4]; };
-/// `digest` is XXH3-64 of the whole file, as the seam saw it; [from, to) what the layer that holds most had.
+/// `digest` is XXH3-64 of the whole file, as the seam saw it; [from, to) what the layer that reaches back
+/// farthest had, besides its sinks.
 struct Saved { std::uint64_t bytes; std::uint64_t digest; Position from; Position to; std::uint64_t reserved[2]; };
 struct Restored { std::uint64_t bytes; std::uint64_t digest; Position from; Position to; std::uint64_t reserved[2]; };
 
