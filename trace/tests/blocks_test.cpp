@@ -245,7 +245,7 @@ BOOST_AUTO_TEST_CASE(mutated_records_are_told_as_by_the_field_table) {
   std::mt19937 random(8);
   std::size_t sound = 0;
   for (int round = 0; round < 6'000; ++round) {
-    const Sample sample = Sample::short_one(random());
+    const Sample sample = Sample::short_one(static_cast<std::uint32_t>(random()));
     const std::size_t count = sample.events.size();
     std::string block = sample.block;
     const std::size_t records_at = block.size() - 64 * count;
