@@ -446,6 +446,28 @@ BOOST_AUTO_TEST_CASE(a_plugin_of_another_version_is_refused_with_a_word) {
        "signal 11 (SIGSEGV)");
 }
 
+BOOST_AUTO_TEST_CASE(a_plugin_is_told_the_scale_of_scores) {
+  if (skips_without("cc")) return;
+  const Scratch scratch;
+  // Builds no store, and says what it was to be built of.
+  const std::string source =
+      "#define kvw_plugin_v1 ring_v1\n#include \"" KVWITNESS_SOURCE_DIR
+      "/reports/examples/foreign/ring.c\"\n"
+      "#undef kvw_plugin_v1\n"
+      "static void *tell(const struct kvw_config *config, char *error, size_t room) {\n"
+      "  const struct kvw_layer *l = config->layers;\n"
+      "  snprintf(error, room, \"scales %g %g cap %g\", l[0].score_scale, l[1].score_scale, config->softcap);\n"
+      "  return NULL;\n}\n"
+      "const struct kvw_plugin *kvw_plugin_v1(void) {\n"
+      "  static struct kvw_plugin t; t = *ring_v1(); t.create = tell; return &t;\n}\n";
+  const std::string library = (scratch.path() / "scales.so").string();
+  const auto built = reports::testing::run_shell("cc -shared -fPIC -I" KVWITNESS_SOURCE_DIR "/core/include " +
+                                                 scratch.write("scales.c", source).string() + " -o " + library);
+  BOOST_TEST_REQUIRE(built.code == 0, built.output);
+  const auto result = conform(plugin(library), kLibrary, "numeric/scale-and-softcap[cap=2.5 scale=1]");
+  BOOST_TEST(text_of(result).find("scales 1 1 cap 2.5") != std::string::npos, text_of(result));
+}
+
 BOOST_AUTO_TEST_CASE(a_plugin_that_writes_past_its_room_fails_and_harms_nobody) {
   if (skips_without("cc")) return;
   const Scratch scratch;

@@ -133,7 +133,9 @@ Json Host::hello() const {
 }
 
 Json Host::create(const Json& request) {
-  config_ = wire::config_of(request.value("config", Json()));
+  const Json config = request.value("config", Json());
+  config_ = wire::config_of(config);
+  const std::vector<float> scales = wire::score_scales_of(config, config_.layers.size());
   layers_.clear();
   for (const LayerGeometry& layer : config_.layers) {
     kvw_layer told{};
@@ -146,7 +148,7 @@ Json Host::create(const Json& request) {
     told.donor = layer.donor ? *layer.donor : KVW_NO_DONOR;
     told.sliding = layer.sliding ? 1 : 0;
     told.rope_theta = layer.rope ? layer.rope->theta : 0;
-    told.score_scale = score_scale(config_, static_cast<LayerIndex>(layers_.size()));
+    told.score_scale = scales[layers_.size()];
     layers_.push_back(told);
   }
   kvw_config told{};

@@ -335,6 +335,17 @@ StoreConfig config_of(const Json& json) {
   return config;
 }
 
+std::vector<float> score_scales_of(const Json& config, std::size_t layers) {
+  const Json& list = member(config, "score_scales");
+  if (!list.is_array() || list.size() != layers) misshapen("\"score_scales\" is no list of one for each layer");
+  std::vector<float> scales;
+  for (const Json& scale : list) {
+    if (!scale.is_number()) misshapen("a score scale is no number");
+    scales.push_back(scale.get<float>());
+  }
+  return scales;
+}
+
 Json capabilities_json(std::uint64_t capabilities) {
   Json names = Json::array();
   for (const trace::EnumText& one : trace::capability_texts())

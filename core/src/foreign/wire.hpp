@@ -71,6 +71,8 @@ void fill_rows(const Json& message, const char* key, std::span<std::byte> out);
 /// A configuration as "create" tells it, and back. `config_of` throws WireError; what it gives is not validated.
 [[nodiscard]] Json config_json(const StoreConfig& config);
 [[nodiscard]] StoreConfig config_of(const Json& config);
+/// What each layer's scores are multiplied by, which `config_of` leaves out: one for each of the `layers`.
+[[nodiscard]] std::vector<float> score_scales_of(const Json& config, std::size_t layers);
 
 /// Capabilities by name, and back. Throws WireError for an unknown one.
 [[nodiscard]] Json capabilities_json(std::uint64_t capabilities);
