@@ -14,7 +14,8 @@ void validate(const RopeConfig& rope, std::uint32_t head_dim, std::string_view n
   };
   if (head_dim % 2 != 0)
     throw trace::Error(fmt::format("{}: head_dim {} is odd; rotary pairs need an even one", name, head_dim));
-  if (!(rope.theta > 0) || !std::isfinite(rope.theta)) refuse_field("theta", "must be finite and above 0");
+  // Below 1 the pairs turn ever faster, until the angles of far positions have no digits left.
+  if (!(rope.theta >= 1) || !std::isfinite(rope.theta)) refuse_field("theta", "must be finite, and 1 or more");
   if (!(rope.factor > 0) || !std::isfinite(rope.factor)) refuse_field("factor", "must be finite and above 0");
   if (rope.scaling == RopeScaling::llama3 && !(rope.high_freq_factor > rope.low_freq_factor))
     refuse_field("high_freq_factor", "must be above low_freq_factor");

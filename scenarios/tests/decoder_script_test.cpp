@@ -79,6 +79,8 @@ const Refusal kRefusals[] = {
      kDecode, "", "weights"},
     {R"({"kind": "decoder", "model": {"hidden": 32, )" + kSmall + R"(, "rope_theta": [1, 2, 3]}, "tokens": [1]})",
      kDecode, "", "has 3 values for 2 layers"},
+    {R"({"kind": "decoder", "model": {"hidden": 32, )" + kSmall + R"(, "rope_theta": 0.5}, "tokens": [1]})", kDecode,
+     "", "must be 1 or more"},
     {kGolden, R"({"op": "append"})", "", "rows come with attention only"},
     {kGolden, R"({"op": "attend"})", "", "rows come with attention only"},
     {kGolden, R"({"op": "decode", "path": "gather"})", "", "attends over the window as it lies"},

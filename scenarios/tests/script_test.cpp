@@ -150,6 +150,7 @@ BOOST_AUTO_TEST_CASE(wrong_types_and_values_are_refused_where_they_stand) {
   expect_error(steps(R"({"count": 1})"), "{\"count\"", "'op' is missing");
   expect_error(R"("stores": {"sut": {"kind": "ring", "window": 0, "capacity": 4}})", "0, ", "0 is no window");
   expect_error(R"("stores": {"sut": {"kind": "ring", "capacity": [4]}})", "[4]", "has 1 values for 2 layers");
+  expect_error(R"("stores": {"sut": {"kind": "ring", "capacity": 4, "rope": 0.5}})", "0.5", "must be 1 or more");
   expect_error(R"("stores": {"Sut": {"kind": "ring", "capacity": 4}})", R"("Sut")", "is no name");
   expect_error(R"("stores": {"sut": {"kind": "ring", "capacity": 1073741824}})", R"({"kind")", "hold more than");
   expect_error(R"("stores": {"sut": {"kind": "ring", "capacity": 4, "window": 8, "sliding": true}})", R"({"kind")",
@@ -177,9 +178,8 @@ BOOST_AUTO_TEST_CASE(tokens_of_all_repeats_fit_into_positions) {
 }
 
 BOOST_AUTO_TEST_CASE(what_a_case_takes_is_bounded) {
-  expect_error(
-      R"("stores": {"a": {"kind": "flat", "capacity": 4000000}, "b": {"kind": "flat", "capacity": 400000}})",
-      R"({"kind": "flat", "capacity": 400000})", "the stores hold more than");
+  expect_error(R"("stores": {"a": {"kind": "flat", "capacity": 4000000}, "b": {"kind": "flat", "capacity": 400000}})",
+               R"({"kind": "flat", "capacity": 400000})", "the stores hold more than");
   expect_error(
       R"("stores": {"a": {"kind": "flat", "capacity": 1, "sequences": 65536}}, "model": {"layers": 32, "q_heads": 1, "kv_heads": 1, "head_dim": 1})",
       R"({"kind": "flat")", "layers of sequences");

@@ -34,7 +34,7 @@ std::vector<core::DecoderLayer> parse_layers(const Fields& model) {
   for (std::size_t i = 0; i < layers.size(); ++i) {
     const Value& value = thetas[thetas.size() == 1 ? 0 : i];
     layers[i].rope.theta = value.number();
-    if (!(layers[i].rope.theta > 0)) value.fail("must be above 0");
+    if (!(layers[i].rope.theta >= 1)) value.fail("must be 1 or more");
   }
   return layers;
 }

@@ -33,7 +33,7 @@ std::optional<core::RopeConfig> read_rope(const Value& value) {
   if (value.kind() == NodeKind::null) return std::nullopt;
   core::RopeConfig rope;
   rope.theta = value.number();
-  if (!(rope.theta > 0)) value.fail("must be above 0; null means that keys are not rotated");
+  if (!(rope.theta >= 1)) value.fail("must be 1 or more; null means that keys are not rotated");
   return rope;
 }
 
