@@ -110,6 +110,8 @@ struct kvw_move {
 };
 
 /// Keys that an edit rotated: row i lies at position + i in slot + i and was rotated, from its raw row, to applied + i.
+/// In halves, to the bit: angle position * theta^(-2j / head_dim), cosine and sine in double, these rounded to f32, then
+/// f32 products and sums, none fused.
 struct kvw_rotation {
   uint32_t layer;
   uint32_t position;
