@@ -4,7 +4,7 @@
 #include "kvwitness/scenarios/mutants.hpp"
 #include "kvwitness/trace/error.hpp"
 
-#include "files.hpp"
+#include "conforming.hpp"
 #include "search/script_tree.hpp"
 
 #include <boost/test/unit_test.hpp>
@@ -19,66 +19,11 @@
 
 using namespace kvwitness;
 using namespace kvwitness::reports;
-using reports::testing::has_program;
-using reports::testing::Scratch;
+using namespace kvwitness::reports::testing;
 
 namespace {
 
-const std::filesystem::path kLibrary = KVWITNESS_SOURCE_DIR "/scenarios/library";
-const std::string kForeign = KVWITNESS_SOURCE_DIR "/reports/examples/foreign/";
 const std::string kMisbehaves = KVWITNESS_SOURCE_DIR "/reports/tests/foreign/misbehaves.py";
-
-core::ForeignCommand python(std::vector<std::string> arguments) {
-  core::ForeignCommand command;
-  command.argv = {"python3"};
-  command.argv.insert(command.argv.end(), arguments.begin(), arguments.end());
-  return command;
-}
-
-core::ForeignCommand plugin(const std::string& file) {
-  return {{KVWITNESS_BINARY_DIR "/bin/kvwitness", "plugin-host", file}, std::chrono::seconds(10), true};
-}
-
-ConformanceResult conform_to(const core::ForeignCommand& command, const std::vector<std::filesystem::path>& paths,
-                             const std::string& filter = {}) {
-  const core::ForeignHello hello = core::ask_foreign(command);
-  scenarios::StoreRegistry registry = scenarios::product_stores();
-  registry.add(scenarios::foreign_kind(command, hello, "conform --exec '...'"));
-  ConformanceOptions options;
-  options.store = hello.name;
-  options.suite.filter = filter;
-  options.shrink_seconds = 5;
-  return run_conformance(paths, registry, options);
-}
-
-ConformanceResult conform(const core::ForeignCommand& command, const std::filesystem::path& path,
-                          const std::string& filter = {}) {
-  return conform_to(command, {path}, filter);
-}
-
-/// Rules that blame a faulty store in scenarios that a correct one passes.
-std::vector<std::string> blaming(const ConformanceResult& result) {
-  std::vector<std::string> rules;
-  for (const RuleProfile& rule : result.rules)
-    if (rule.status == verify::Status::fail) rules.push_back(rule.rule);
-  return rules;
-}
-
-bool blames(const ConformanceResult& result, const std::string& rule) {
-  return std::ranges::count(blaming(result), rule) != 0;
-}
-
-std::string text_of(const ConformanceResult& result) {
-  std::ostringstream out;
-  write_conformance_text(result, out, false);
-  return out.str();
-}
-
-bool skips_without(const std::string& program) {
-  if (has_program(program)) return false;
-  BOOST_TEST_MESSAGE("skipped: " << program << " is not installed");
-  return true;
-}
 
 constexpr const char* kShortScript = R"(// Short, with each kind of call.
 {
@@ -309,7 +254,7 @@ BOOST_AUTO_TEST_CASE(a_capability_that_no_scenario_exercised_fails) {
 /// Of the whole library, and of nothing less, a report has what was exercised; a shard its own part.
 BOOST_AUTO_TEST_CASE(a_report_of_the_whole_library_counts_what_was_exercised) {
   const auto report_of = [](const std::string& options) {
-    const auto finished = reports::testing::run_shell(
+    const auto finished = run_shell(
         KVWITNESS_BINARY_DIR "/bin/kvwitness conform --store ring --report json=- --shrink-time 0 " + options);
     // Without a probe, as under the sanitizers, a case that counts allocations is inconclusive.
     BOOST_TEST((finished.code == 0 || finished.code == 9), "exit code " << finished.code);
@@ -326,7 +271,7 @@ BOOST_AUTO_TEST_CASE(a_report_of_the_whole_library_counts_what_was_exercised) {
 BOOST_AUTO_TEST_CASE(the_program_says_what_it_cannot_ask) {
   const std::string program = KVWITNESS_BINARY_DIR "/bin/kvwitness ";
   const auto says = [&](const std::string& arguments, const std::string& part) {
-    const auto finished = reports::testing::run_shell(program + arguments);
+    const auto finished = run_shell(program + arguments);
     BOOST_TEST(finished.code == 2, finished.output);
     BOOST_TEST(finished.output.find(part) != std::string::npos, finished.output);
   };
@@ -362,13 +307,11 @@ BOOST_AUTO_TEST_CASE(run_takes_them_beside_others) {
   if (skips_without("python3")) return;
   const std::string program = KVWITNESS_BINARY_DIR "/bin/kvwitness ";
   const std::string cases = " --filter 'ring/every-wrap-offset[before=9]' ";
-  const auto right =
-      reports::testing::run_shell(program + "run --exec 'python3 " + kForeign + "ring.py' --store ring" + cases);
+  const auto right = run_shell(program + "run --exec 'python3 " + kForeign + "ring.py' --store ring" + cases);
   BOOST_TEST(right.code == 0, right.output);
   BOOST_TEST(right.output.find("ring.py") != std::string::npos, right.output);
   BOOST_TEST(right.output.find("2 cases: 2 pass") != std::string::npos, right.output);
-  const auto wrong =
-      reports::testing::run_shell(program + "run --exec 'python3 " + kForeign + "ring.py physical-order'" + cases);
+  const auto wrong = run_shell(program + "run --exec 'python3 " + kForeign + "ring.py physical-order'" + cases);
   BOOST_TEST(wrong.code == 1, wrong.output);
   BOOST_TEST(wrong.output.find("replay: kvwitness run --exec 'python3 ") != std::string::npos, wrong.output);
 }
@@ -402,108 +345,15 @@ BOOST_AUTO_TEST_CASE(json_follows_its_schema) {
   const auto report = nlohmann::json::parse(out.str());
   BOOST_TEST(report["exit_code"] == 1);
   BOOST_TEST(report["first_failure"]["rule"] == "expected-outcome");
-  if (reports::testing::run_shell("/usr/bin/python3 -c 'import jsonschema'").code != 0) {
+  if (run_shell("/usr/bin/python3 -c 'import jsonschema'").code != 0) {
     BOOST_TEST_MESSAGE("skipped: python3-jsonschema is not installed");
     return;
   }
-  const auto validated = reports::testing::run_shell(
+  const auto validated = run_shell(
       "/usr/bin/python3 -c 'import json, sys, jsonschema; jsonschema.validate(json.load(open(sys.argv[1])), "
       "json.load(open(sys.argv[2])))' " +
       scratch.write("report.json", out.str()).string() + " " KVWITNESS_SOURCE_DIR "/reports/schema/conformance-1.json");
   BOOST_TEST(validated.code == 0, validated.output);
-}
-
-BOOST_AUTO_TEST_CASE(a_plugin_of_another_version_is_refused_with_a_word) {
-  const Scratch scratch;
-  const auto build = [&](const std::string& name, const std::string& source) {
-    const auto file = scratch.write(name + ".c", source);
-    const std::string library = (scratch.path() / (name + ".so")).string();
-    const auto built = reports::testing::run_shell("cc -shared -fPIC -I" KVWITNESS_SOURCE_DIR "/core/include " +
-                                                   file.string() + " -o " + library);
-    BOOST_TEST_REQUIRE(built.code == 0, built.output);
-    return reports::testing::run_shell(KVWITNESS_BINARY_DIR "/bin/kvwitness conform --plugin " + library);
-  };
-  if (skips_without("cc")) return;
-  const auto says = [](const reports::testing::Finished& finished, const std::string& part) {
-    BOOST_TEST(finished.code == 2, finished.output);
-    BOOST_TEST(finished.output.find(part) != std::string::npos, finished.output);
-  };
-  const std::string table =
-      "#include <kvwitness/store.h>\n#include <stddef.h>\n#include <string.h>\nconst struct kvw_plugin "
-      "*kvw_plugin_v1(void) {\n"
-      "static struct kvw_plugin t; t.size = sizeof t; t.name = \"x\";";
-  says(build("none", "int nothing;"), "exports no 'kvw_plugin_v1'");
-  says(build("older", table + "t.size = offsetof(struct kvw_plugin, fork) - 8; return &t; }"),
-       "older kvwitness/store.h");
-  // What was added later is not there, whatever lies behind the table.
-  says(build("first", table + "memset(&t, 1, sizeof t); t.size = offsetof(struct kvw_plugin, fork); t.name = \"x\"; "
-                              "t.capabilities = KVW_CAN_FORK; return &t; }"),
-       "has no function 'fork'");
-  says(build("newer", table + "t.size += 8; return &t; }"), "newer kvwitness/store.h");
-  says(build("empty", table + "return &t; }"), "has no function 'create'");
-  // Sanitizers handle the signal themselves, and end a process with a status.
-  says(build("dies",
-             "#include <signal.h>\n" + table + "signal(SIGSEGV, SIG_DFL); return *(const struct kvw_plugin **)8; }"),
-       "signal 11 (SIGSEGV)");
-}
-
-BOOST_AUTO_TEST_CASE(a_plugin_is_told_the_scale_of_scores) {
-  if (skips_without("cc")) return;
-  const Scratch scratch;
-  // Builds no store, and says what it was to be built of.
-  const std::string source =
-      "#define kvw_plugin_v1 ring_v1\n#include \"" KVWITNESS_SOURCE_DIR
-      "/reports/examples/foreign/ring.c\"\n"
-      "#undef kvw_plugin_v1\n"
-      "static void *tell(const struct kvw_config *config, char *error, size_t room) {\n"
-      "  const struct kvw_layer *l = config->layers;\n"
-      "  snprintf(error, room, \"scales %g %g cap %g\", l[0].score_scale, l[1].score_scale, config->softcap);\n"
-      "  return NULL;\n}\n"
-      "const struct kvw_plugin *kvw_plugin_v1(void) {\n"
-      "  static struct kvw_plugin t; t = *ring_v1(); t.create = tell; return &t;\n}\n";
-  const std::string library = (scratch.path() / "scales.so").string();
-  const auto built = reports::testing::run_shell("cc -shared -fPIC -I" KVWITNESS_SOURCE_DIR "/core/include " +
-                                                 scratch.write("scales.c", source).string() + " -o " + library);
-  BOOST_TEST_REQUIRE(built.code == 0, built.output);
-  const auto result = conform(plugin(library), kLibrary, "numeric/scale-and-softcap[cap=2.5 scale=1]");
-  BOOST_TEST(text_of(result).find("scales 1 1 cap 2.5") != std::string::npos, text_of(result));
-}
-
-BOOST_AUTO_TEST_CASE(a_plugin_that_writes_past_its_room_fails_and_harms_nobody) {
-  if (skips_without("cc")) return;
-  const Scratch scratch;
-  // The right ring, and behind its reads and windows one more write.
-  const std::string source =
-      "#define kvw_plugin_v1 ring_v1\n#include \"" KVWITNESS_SOURCE_DIR
-      "/reports/examples/foreign/ring.c\"\n"
-      "#undef kvw_plugin_v1\n"
-      "static int past(void *self, uint32_t s, uint32_t l, uint32_t from, uint32_t to, float *k, float *v) {\n"
-      "  const int code = ring_v1()->read(self, s, l, from, to, k, v);\n"
-      "  const size_t width = ((struct ring *)self)->sequences[0].layers[0].width;\n"
-      "  if (code == KVW_OK && from < to) { WRITE; }\n  return code;\n}\n"
-      "const struct kvw_plugin *kvw_plugin_v1(void) {\n"
-      "  static struct kvw_plugin t; t = *ring_v1(); t.read = past; return &t;\n}\n";
-  const auto conformed = [&](const std::string& name, const std::string& write) {
-    std::string made = source;
-    made.replace(made.find("WRITE"), 5, write);
-    const std::string library = (scratch.path() / (name + ".so")).string();
-    const auto built = reports::testing::run_shell("cc -shared -fPIC -I" KVWITNESS_SOURCE_DIR "/core/include " +
-                                                   scratch.write(name + ".c", made).string() + " -o " + library);
-    BOOST_TEST_REQUIRE(built.code == 0, built.output);
-    return conform(plugin(library), kLibrary, "ring/every-wrap-offset[before=8]");
-  };
-  const std::string size = "(size_t)(to - from) * width";
-  BOOST_TEST(exit_code(conformed("inside", "v[" + size + " - 1] += 0")) == 0);
-  for (const auto& [name, write] :
-       std::map<std::string, std::string>{{"value", "k[" + size + "] = 1"},
-                                          {"row", "for (size_t i = 0; i < width; ++i) v[" + size + " + i] = 1"},
-                                          {"front", "v[-1] = 0"}}) {
-    const ConformanceResult result = conformed(name, write);
-    BOOST_TEST(blames(result, "store-answers"), name << ": " << text_of(result));
-    BOOST_TEST(text_of(result).find("it wrote outside of " + std::string(name == "value" ? "k" : "v") + " of ") !=
-                   std::string::npos,
-               text_of(result));
-  }
 }
 
 BOOST_AUTO_TEST_SUITE_END()

@@ -1,36 +1,15 @@
 // Somebody else's store that can do everything at once, over what the library has where two features meet: no kind of
 // the product's has donors and forks, or donors and sinks, or copies rows where it forks.
-#include "files.hpp"
-#include "kvwitness/core/foreign_store.hpp"
-#include "kvwitness/reports/conformance.hpp"
-#include "kvwitness/scenarios/foreign.hpp"
-#include "kvwitness/scenarios/registry.hpp"
-
-#include <boost/test/unit_test.hpp>
-
-#include <algorithm>
-#include <filesystem>
-#include <sstream>
-#include <string>
-#include <vector>
+#include "conforming.hpp"
 
 using namespace kvwitness;
 using namespace kvwitness::reports;
+using namespace kvwitness::reports::testing;
 
 namespace {
 
-const std::filesystem::path kLibrary = KVWITNESS_SOURCE_DIR "/scenarios/library";
-
-ConformanceResult conform(const std::string& fault, const std::vector<std::filesystem::path>& paths) {
-  core::ForeignCommand command;
-  command.argv = {"python3", KVWITNESS_SOURCE_DIR "/reports/tests/foreign/whole.py", fault};
-  const core::ForeignHello hello = core::ask_foreign(command);
-  scenarios::StoreRegistry registry = scenarios::product_stores();
-  registry.add(scenarios::foreign_kind(command, hello, "conform --exec '...'"));
-  ConformanceOptions options;
-  options.store = hello.name;
-  options.shrink_seconds = 0;
-  return run_conformance(paths, registry, options);
+ConformanceResult conform_with(const std::string& fault, const std::vector<std::filesystem::path>& paths) {
+  return conform_to(python({KVWITNESS_SOURCE_DIR "/reports/tests/foreign/whole.py", fault}), paths, {}, 0);
 }
 
 bool has_status(const ConformanceResult& result, const std::string& rule, verify::Status status) {
@@ -38,25 +17,13 @@ bool has_status(const ConformanceResult& result, const std::string& rule, verify
   return found != result.rules.end() && found->status == status;
 }
 
-std::string text_of(const ConformanceResult& result) {
-  std::ostringstream out;
-  write_conformance_text(result, out, false);
-  return out.str();
-}
-
-bool has_python() {
-  if (reports::testing::has_program("python3")) return true;
-  BOOST_TEST_MESSAGE("skipped: python3 is not installed");
-  return false;
-}
-
 }  // namespace
 
 BOOST_AUTO_TEST_SUITE(crossing)
 
 BOOST_AUTO_TEST_CASE(a_store_of_everything_passes) {
-  if (!has_python()) return;
-  const ConformanceResult result = conform(
+  if (skips_without("python3")) return;
+  const ConformanceResult result = conform_with(
       "", {kLibrary / "donors", kLibrary / "sinks", kLibrary / "fork", kLibrary / "save", kLibrary / "sequences"});
   BOOST_TEST(exit_code(result) == 0, text_of(result));
   for (const char* rule : {"donor-reads", "legal-refused", "saved-state", "non-interference", "refusal-unchanged"})
@@ -64,7 +31,7 @@ BOOST_AUTO_TEST_CASE(a_store_of_everything_passes) {
 }
 
 BOOST_AUTO_TEST_CASE(each_fault_where_two_features_meet_is_blamed_by_its_rule) {
-  if (!has_python()) return;
+  if (skips_without("python3")) return;
   struct Fault {
     const char* name;
     const char* rule;
@@ -86,7 +53,7 @@ BOOST_AUTO_TEST_CASE(each_fault_where_two_features_meet_is_blamed_by_its_rule) {
                              Fault{"file-raises-bound", "legal-refused", "save/evictions-of-the-file"},
                              Fault{"file-without-rows-is-new", "resident-set", "save/nothing-left"},
                              Fault{"clear-ends-all-tokens", "legal-refused", "sequences/half-a-token-is-ones-own"}}) {
-    const ConformanceResult result = conform(fault.name, {kLibrary / (std::string(fault.script) + ".jsonc")});
+    const ConformanceResult result = conform_with(fault.name, {kLibrary / (std::string(fault.script) + ".jsonc")});
     BOOST_TEST(exit_code(result) == 1, fault.name);
     BOOST_TEST(has_status(result, fault.rule, verify::Status::fail), fault.name << ": " << text_of(result));
   }
