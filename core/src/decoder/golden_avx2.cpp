@@ -34,13 +34,13 @@ struct Avx2 {
   }
 
   static __m256d rough_exp(__m256d x) noexcept {
-    const __m256d round = _mm256_set1_pd(RoughExp::kRound);
-    const __m256d shifted = _mm256_fmadd_pd(x, _mm256_set1_pd(RoughExp::kInverseLn2), round);
+    const __m256d round = _mm256_set1_pd(rough_exp::kRound);
+    const __m256d shifted = _mm256_fmadd_pd(x, _mm256_set1_pd(rough_exp::kInverseLn2), round);
     const __m256d n = _mm256_sub_pd(shifted, round);
-    const __m256d rest = _mm256_fnmadd_pd(n, _mm256_set1_pd(RoughExp::kLn2High), x);
-    const __m256d r = _mm256_fnmadd_pd(n, _mm256_set1_pd(RoughExp::kLn2Low), rest);
+    const __m256d rest = _mm256_fnmadd_pd(n, _mm256_set1_pd(rough_exp::kLn2High), x);
+    const __m256d r = _mm256_fnmadd_pd(n, _mm256_set1_pd(rough_exp::kLn2Low), rest);
     __m256d sum = _mm256_setzero_pd();
-    for (const double factor : RoughExp::kInverseFactorials) sum = _mm256_fmadd_pd(sum, r, _mm256_set1_pd(factor));
+    for (const double factor : rough_exp::kInverseFactorials) sum = _mm256_fmadd_pd(sum, r, _mm256_set1_pd(factor));
     const __m256i exponent = _mm256_slli_epi64(_mm256_castpd_si256(shifted), 52);
     return _mm256_castsi256_pd(_mm256_add_epi64(_mm256_castpd_si256(sum), exponent));
   }

@@ -46,13 +46,13 @@ struct Avx512 {
   }
 
   static __m512d rough_exp(__m512d x) noexcept {
-    const __m512d round = _mm512_set1_pd(RoughExp::kRound);
-    const __m512d shifted = _mm512_fmadd_pd(x, _mm512_set1_pd(RoughExp::kInverseLn2), round);
+    const __m512d round = _mm512_set1_pd(rough_exp::kRound);
+    const __m512d shifted = _mm512_fmadd_pd(x, _mm512_set1_pd(rough_exp::kInverseLn2), round);
     const __m512d n = _mm512_sub_pd(shifted, round);
-    const __m512d rest = _mm512_fnmadd_pd(n, _mm512_set1_pd(RoughExp::kLn2High), x);
-    const __m512d r = _mm512_fnmadd_pd(n, _mm512_set1_pd(RoughExp::kLn2Low), rest);
+    const __m512d rest = _mm512_fnmadd_pd(n, _mm512_set1_pd(rough_exp::kLn2High), x);
+    const __m512d r = _mm512_fnmadd_pd(n, _mm512_set1_pd(rough_exp::kLn2Low), rest);
     __m512d sum = _mm512_setzero_pd();
-    for (const double factor : RoughExp::kInverseFactorials) sum = _mm512_fmadd_pd(sum, r, _mm512_set1_pd(factor));
+    for (const double factor : rough_exp::kInverseFactorials) sum = _mm512_fmadd_pd(sum, r, _mm512_set1_pd(factor));
     const __m512i exponent = _mm512_slli_epi64(_mm512_castpd_si512(shifted), 52);
     return _mm512_castsi512_pd(_mm512_add_epi64(_mm512_castpd_si512(sum), exponent));
   }

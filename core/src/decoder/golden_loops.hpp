@@ -19,17 +19,18 @@ inline constexpr float kNormalExpFrom = -87.0F;
 inline constexpr std::size_t kTurned = 8;
 
 /// exp(x) within a few units in the last place for x of [kNormalExpFrom, 0], anything else beyond: 2^n exp(r) with
-/// |r| <= ln 2 / 2, where the Taylor series of 13 terms leaves 4e-18.
-struct RoughExp {
-  static constexpr double kRound = 0x1.8p52;  ///< added, it leaves the nearest integer in the low bits
-  static constexpr double kInverseLn2 = 0x1.71547652b82fep0;
-  /// ln 2 in two parts, of which n times the first is exact.
-  static constexpr double kLn2High = 0x1.62e42fefa3800p-1;
-  static constexpr double kLn2Low = 0x1.ef35793c76730p-45;
-  static constexpr double kInverseFactorials[] = {
-      1.0 / 6227020800, 1.0 / 479001600, 1.0 / 39916800, 1.0 / 3628800, 1.0 / 362880, 1.0 / 40320, 1.0 / 5040,
-      1.0 / 720,        1.0 / 120,       1.0 / 24,       1.0 / 6,       0.5,          1.0,         1.0};
-};
+/// |r| <= ln 2 / 2, where the Taylor series of 13 terms leaves 4e-18. A namespace, not a type: constants of it are each
+/// file's own, also where the compiler keeps the table in memory (a type's table would be a symbol that files share).
+namespace rough_exp {
+constexpr double kRound = 0x1.8p52;  ///< added, it leaves the nearest integer in the low bits
+constexpr double kInverseLn2 = 0x1.71547652b82fep0;
+/// ln 2 in two parts, of which n times the first is exact.
+constexpr double kLn2High = 0x1.62e42fefa3800p-1;
+constexpr double kLn2Low = 0x1.ef35793c76730p-45;
+constexpr double kInverseFactorials[] = {
+    1.0 / 6227020800, 1.0 / 479001600, 1.0 / 39916800, 1.0 / 3628800, 1.0 / 362880, 1.0 / 40320, 1.0 / 5040,
+    1.0 / 720,        1.0 / 120,       1.0 / 24,       1.0 / 6,       0.5,          1.0,         1.0};
+}  // namespace rough_exp
 
 /// Whether an exact exponential could lie on the other side of the middle between two floats: the double is within 64
 /// units in the last place of it, many more than it or the C library's can be wrong by. With glibc 2.36 no float needs
