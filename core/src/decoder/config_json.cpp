@@ -1,7 +1,7 @@
 #include "kvwitness/core/decoder/checkpoint.hpp"
 
-#include "bounded_json.hpp"
-#include "config_reader.hpp"
+#include "model/bounded_json.hpp"
+#include "model/config_reader.hpp"
 
 #include <fmt/format.h>
 

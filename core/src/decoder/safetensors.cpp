@@ -1,7 +1,7 @@
 #include "kvwitness/core/decoder/checkpoint.hpp"
 
-#include "bounded_json.hpp"
 #include "kvwitness/trace/error.hpp"
+#include "model/bounded_json.hpp"
 
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>

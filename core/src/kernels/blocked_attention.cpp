@@ -1,9 +1,9 @@
 #include "kvwitness/core/blocked_attention.hpp"
 
+#include "attention/window_walk.hpp"
 #include "kernels/block_kernels.hpp"
 #include "kernels/block_room.hpp"
 #include "kvwitness/trace/assert.hpp"
-#include "window_walk.hpp"
 
 #include <algorithm>
 #include <array>

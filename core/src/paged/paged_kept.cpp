@@ -1,6 +1,6 @@
 // Rows that may be seen again.
-#include "../rows_kept.hpp"
 #include "paged_store.hpp"
+#include "stores/rows_kept.hpp"
 
 #include <algorithm>
 

@@ -1,6 +1,6 @@
 // Files of sequences whose rows lie in blocks. Which blocks these are is no part of a file.
-#include "../saved_state.hpp"
 #include "paged_store.hpp"
+#include "stores/saved_state.hpp"
 
 #include <algorithm>
 

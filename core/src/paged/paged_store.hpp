@@ -2,7 +2,6 @@
 /// store can do), paged_sharing.cpp (forks, admissions, swaps), paged_kept.cpp and paged_saving.cpp.
 #pragma once
 
-#include "../extent_table.hpp"
 #include "admissions.hpp"
 #include "block_pool.hpp"
 #include "block_rows.hpp"
@@ -10,6 +9,7 @@
 #include "host_tier.hpp"
 #include "kvwitness/core/paged_store.hpp"
 #include "kvwitness/core/state_file.hpp"
+#include "stores/extent_table.hpp"
 
 #include <algorithm>
 #include <cstdint>

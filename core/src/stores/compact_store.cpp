@@ -3,7 +3,7 @@
 #include "kvwitness/core/decoder/rope.hpp"
 #include "kvwitness/trace/error.hpp"
 #include "kvwitness/trace/event.hpp"
-#include "slot_store.hpp"
+#include "stores/slot_store.hpp"
 
 #include <fmt/format.h>
 
@@ -48,8 +48,7 @@ class CompactStore final : public SlotStore {
     return appended;
   }
 
-  Outcome<Copied> read_raw(SequenceId sequence, LayerIndex layer, Range range,
-                           std::span<float> k_raw) const override {
+  Outcome<Copied> read_raw(SequenceId sequence, LayerIndex layer, Range range, std::span<float> k_raw) const override {
     const auto allowed = may_see(sequence, layer, range, trace::Operation::read);
     if (!allowed) return allowed.refusal();
     const Extent held = place(sequence, layer).held;

@@ -1,9 +1,9 @@
 #include "kvwitness/core/attention.hpp"
 
+#include "attention/window_walk.hpp"
 #include "kvwitness/core/blocked_attention.hpp"
 #include "kvwitness/core/decoder/golden_attention.hpp"
 #include "kvwitness/trace/assert.hpp"
-#include "window_walk.hpp"
 
 #include <algorithm>
 #include <array>

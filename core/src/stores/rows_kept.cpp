@@ -1,4 +1,4 @@
-#include "rows_kept.hpp"
+#include "stores/rows_kept.hpp"
 
 #include <functional>
 

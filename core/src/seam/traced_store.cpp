@@ -3,7 +3,7 @@
 #include "kvwitness/core/blocked_attention.hpp"
 #include "kvwitness/core/outside.hpp"
 #include "kvwitness/trace/error.hpp"
-#include "traced_call.hpp"
+#include "seam/traced_call.hpp"
 
 #include <fmt/format.h>
 

@@ -1,5 +1,5 @@
 #include "kvwitness/trace/digest.hpp"
-#include "traced_call.hpp"
+#include "seam/traced_call.hpp"
 
 #include <algorithm>
 

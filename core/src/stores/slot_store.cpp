@@ -1,4 +1,4 @@
-#include "slot_store.hpp"
+#include "stores/slot_store.hpp"
 
 #include "kvwitness/trace/error.hpp"
 

@@ -2,7 +2,7 @@
 
 #include "kvwitness/trace/error.hpp"
 #include "kvwitness/trace/event.hpp"
-#include "slot_store.hpp"
+#include "stores/slot_store.hpp"
 
 #include <fmt/format.h>
 

@@ -1,4 +1,4 @@
-#include "extent_table.hpp"
+#include "stores/extent_table.hpp"
 
 #include "kvwitness/trace/error.hpp"
 #include "kvwitness/trace/event.hpp"

@@ -2,10 +2,10 @@
 /// A derived store says which slot a position has, and what happens to the survivors of an eviction.
 #pragma once
 
-#include "extent_table.hpp"
 #include "kvwitness/core/kv_store.hpp"
 #include "kvwitness/core/state_file.hpp"
-#include "slot_touches.hpp"
+#include "stores/extent_table.hpp"
+#include "stores/slot_touches.hpp"
 
 #include <array>
 #include <cstddef>

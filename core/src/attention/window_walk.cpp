@@ -1,4 +1,4 @@
-#include "window_walk.hpp"
+#include "attention/window_walk.hpp"
 
 #include <algorithm>
 

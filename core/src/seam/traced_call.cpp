@@ -1,4 +1,4 @@
-#include "traced_call.hpp"
+#include "seam/traced_call.hpp"
 
 #include "kvwitness/trace/digest.hpp"
 

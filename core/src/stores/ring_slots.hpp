@@ -1,7 +1,7 @@
 /// Rings behind their sinks: what the ring, layered and sink-ring stores share.
 #pragma once
 
-#include "slot_store.hpp"
+#include "stores/slot_store.hpp"
 
 namespace kvwitness::core {
 

@@ -1,6 +1,6 @@
 #include "kvwitness/core/attending.hpp"
 #include "kvwitness/trace/digest.hpp"
-#include "traced_call.hpp"
+#include "seam/traced_call.hpp"
 
 #include <algorithm>
 #include <cstring>

@@ -2,7 +2,7 @@
 
 #include "kvwitness/core/ring_store.hpp"
 #include "kvwitness/trace/event.hpp"
-#include "ring_slots.hpp"
+#include "stores/ring_slots.hpp"
 
 #include <algorithm>
 

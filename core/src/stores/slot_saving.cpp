@@ -1,6 +1,6 @@
 #include "kvwitness/core/state_file.hpp"
-#include "saved_state.hpp"
-#include "slot_store.hpp"
+#include "stores/saved_state.hpp"
+#include "stores/slot_store.hpp"
 
 #include <cstring>
 

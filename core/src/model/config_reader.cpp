@@ -1,4 +1,4 @@
-#include "config_reader.hpp"
+#include "model/config_reader.hpp"
 
 namespace kvwitness::core {
 

@@ -3,8 +3,8 @@
 #include "kvwitness/core/decoder/rope.hpp"
 #include "kvwitness/core/ring_store.hpp"
 #include "kvwitness/trace/event.hpp"
-#include "ring_slots.hpp"
-#include "rows_kept.hpp"
+#include "stores/ring_slots.hpp"
+#include "stores/rows_kept.hpp"
 
 #include <cstring>
 #include <optional>

@@ -1,13 +1,13 @@
 #include "kvwitness/core/quantised_store.hpp"
 
-#include "extent_table.hpp"
 #include "kvwitness/core/state_file.hpp"
 #include "kvwitness/core/storage.hpp"
 #include "kvwitness/trace/assert.hpp"
 #include "kvwitness/trace/error.hpp"
 #include "kvwitness/trace/event.hpp"
-#include "saved_state.hpp"
-#include "slot_touches.hpp"
+#include "stores/extent_table.hpp"
+#include "stores/saved_state.hpp"
+#include "stores/slot_touches.hpp"
 
 #include <algorithm>
 #include <array>
