@@ -1,5 +1,6 @@
 /// What an event costs where it happens: Bus::emit against the least that any recorder does, which is to write a record
 /// of the same size into a ring of its own, and, stamped, to read the clock as well.
+#include "emit_chunks.hpp"
 #include "kvwitness/trace/bus.hpp"
 #include "rows.hpp"
 
@@ -16,7 +17,6 @@
 namespace kvwitness::trace::bench {
 namespace {
 
-constexpr std::uint32_t kChunk = 4096;  ///< events between two hand-outs, which are not timed
 constexpr int kChunks = 2000;
 
 /// Forgets what it gets: what a subscriber does with events is measured elsewhere.
@@ -58,20 +58,6 @@ class Ring {
   std::uint64_t next_ = 0;
 };
 
-/// CPU seconds of the fastest of many chunks; `between` runs after each and is not timed.
-template <class Work, class Between>
-double fastest_chunk_s(Work&& work, Between&& between) {
-  double least = 1e30;
-  for (int chunk = 0; chunk < kChunks; ++chunk) {
-    const double start = cpu_s();
-    for (std::uint32_t i = 0; i < kChunk; ++i) work(i);
-    benchmark::ClobberMemory();
-    least = std::min(least, cpu_s() - start);
-    between();
-  }
-  return least;
-}
-
 void tell_emit(benchmark::State& state, ClockKind clock, double goal) {
   NameTable names;
   Bus bus(names, {.capacity = kChunk + 64, .batch = kChunk, .clock = clock});
@@ -84,12 +70,16 @@ void tell_emit(benchmark::State& state, ClockKind clock, double goal) {
   double theirs = 1e30;
   for (auto _ : state) {
     theirs =
-        std::min(theirs, is_stamped ? fastest_chunk_s([&](std::uint32_t i) { ring.store(appended(i), ticks()); }, [] {})
-                                    : fastest_chunk_s([&](std::uint32_t i) { ring.store(appended(i), 0); }, [] {}));
+        std::min(theirs, is_stamped ? fastest_chunk_s(
+                                          kChunks, [&](std::uint32_t i) { ring.store(appended(i), ticks()); }, [] {})
+                                    : fastest_chunk_s(
+                                          kChunks, [&](std::uint32_t i) { ring.store(appended(i), 0); }, [] {}));
     const auto flush = [&bus] { bus.flush(); };
-    ours = std::min(
-        ours, is_stamped ? fastest_chunk_s([&](std::uint32_t i) { bus.emit_stamped(kSubject, appended(i)); }, flush)
-                         : fastest_chunk_s([&](std::uint32_t i) { bus.emit(kSubject, appended(i)); }, flush));
+    ours = std::min(ours, is_stamped
+                              ? fastest_chunk_s(
+                                    kChunks, [&](std::uint32_t i) { bus.emit_stamped(kSubject, appended(i)); }, flush)
+                              : fastest_chunk_s(
+                                    kChunks, [&](std::uint32_t i) { bus.emit(kSubject, appended(i)); }, flush));
   }
   tell_row(state, {ours, theirs}, kChunk, goal);
 }

@@ -1,4 +1,5 @@
 /// What an event costs an engine that writes its trace by kvwitness/emit.h: into the ring, and out of it as a line.
+#include "emit_chunks.hpp"
 #include "kvwitness/emit.h"
 #include "rows.hpp"
 
@@ -10,7 +11,6 @@
 namespace kvwitness::trace::bench {
 namespace {
 
-constexpr std::uint32_t kChunk = 4096;
 constexpr int kChunks = 500;
 
 /// The least that a recorder does: a record in a ring, and where the next one goes.
@@ -24,20 +24,6 @@ struct BareRing {
     ++next;
   }
 };
-
-/// CPU seconds of the fastest of many chunks; `between` runs after each and is not timed.
-template <class Work, class Between>
-double fastest_chunk_s(Work&& work, Between&& between) {
-  double least = 1e30;
-  for (int chunk = 0; chunk < kChunks; ++chunk) {
-    const double start = cpu_s();
-    for (std::uint32_t i = 0; i < kChunk; ++i) work(i);
-    benchmark::ClobberMemory();
-    least = std::min(least, cpu_s() - start);
-    between();
-  }
-  return least;
-}
 
 void emit_in_c(benchmark::State& state) {
   std::FILE* nowhere = std::fopen("/dev/null", "w");
@@ -55,12 +41,12 @@ void emit_in_c(benchmark::State& state) {
       bare.store(i);
       benchmark::ClobberMemory();
     };
-    theirs = std::min(theirs, fastest_chunk_s(store, [] {}));
+    theirs = std::min(theirs, fastest_chunk_s(kChunks, store, [] {}));
     const auto emit = [&emitter](std::uint32_t i) {
       kvw_appended(&emitter, i, 1, i, 0, 128, i, i);
       benchmark::ClobberMemory();
     };
-    ours = std::min(ours, fastest_chunk_s(emit, [&] {
+    ours = std::min(ours, fastest_chunk_s(kChunks, emit, [&] {
                       const double start = cpu_s();
                       (void)kvw_drain(&emitter);
                       draining = std::min(draining, cpu_s() - start);
