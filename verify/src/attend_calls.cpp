@@ -71,8 +71,6 @@ VisibleKeys lawful_keys(const trace::LayerDeclared& layer, const LayerModel& row
   Range sinks{0, std::min(front.to, sinks_end)};
   if (within.from <= sinks.to) sinks.to = std::max(sinks.to, std::min(within.to, sinks_end));
   Range window{std::max(trace::window_low(window_of(layer), query), within.from), std::min(past, within.to)};
-  // Where nothing of a query's window is left, an empty window is opened, and that has no sinks.
-  if (window.empty() && call.view_range.empty()) return {};
   if (window.empty()) return {{}, sinks.empty() ? Range{} : sinks};
   if (sinks.empty()) return {{}, window};
   if (window.from <= sinks.to) return {{}, {sinks.from, window.to}};

@@ -43,7 +43,7 @@ enum kvw_capability {
   KVW_CAN_RING = 1 << 0,           ///< slot = position mod capacity
   KVW_CAN_SLIDE = 1 << 1,          ///< a full layer overwrites its oldest position
   KVW_CAN_TRUNCATE = 1 << 2,
-  KVW_CAN_FRONT_EVICT = 1 << 3,
+  KVW_CAN_FRONT_EVICT = 1 << 3,    ///< the oldest positions go, the others keep theirs; not with KVW_CAN_RENUMBER
   KVW_CAN_MIDDLE_EVICT = 1 << 4,
   KVW_CAN_CLEAR = 1 << 5,
   KVW_CAN_SEQUENCES = 1 << 7,      ///< more than one sequence
@@ -51,7 +51,8 @@ enum kvw_capability {
   KVW_CAN_SAVE = 1 << 10,          ///< needs save, restore
   KVW_CAN_SINKS = 1 << 14,
   KVW_CAN_ATTEND = 1 << 15,        ///< brings its own attention; needs attend
-  KVW_CAN_RENUMBER = 1 << 16,      ///< what lies behind an evicted range gets new positions
+  KVW_CAN_RENUMBER = 1 << 16,      ///< what lies behind an evicted range takes its positions; needs
+                                   ///< KVW_CAN_MIDDLE_EVICT, excludes KVW_CAN_SLIDE and KVW_CAN_SINKS
   KVW_CAN_DONORS = 1 << 17         ///< a layer may read another one's rows
 };
 
@@ -186,7 +187,8 @@ struct kvw_plugin {
   int (*window)(void *self, uint32_t sequence, uint32_t layer, uint32_t from, uint32_t to, struct kvw_run *runs,
                 size_t room, size_t *used);
   /// Optional. Attention of queries [count][q_heads * head_dim] at positions first, first + 1, ..., the last ones of the
-  /// layer, over what it holds; each sees its window and the sinks. `out` is as `q`.
+  /// layer, over what it holds: each sees the sinks, and its window as far as that is held; one that sees no key gets
+  /// zeros. `out` is as `q`.
   int (*attend)(void *self, uint32_t sequence, uint32_t layer, uint32_t first, uint32_t count, const float *q,
                 float *out);
   /// Optional. The sequence as a file, *bytes of it, valid until the next call; and positions [*from, *to) of the layer

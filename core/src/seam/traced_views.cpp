@@ -311,9 +311,11 @@ bool TracedStore::attends_itself(const View& view, const AttentionInput& input) 
   const Range seen = view.source.range;
   const Position end = accepted_[cell(subject.sequence, subject.layer)];
   const auto held = extent_or_refusal(subject.sequence, subject.layer);
-  const Position low = trace::window_low(input.window, input.first_query);
-  return held && seen.to == end && input.first_query + input.count == end &&
-         seen.from <= std::max(low, held->window_start);
+  if (!held || input.first_query + input.count != end) return false;
+  // Its attention looks through no view, so it is asked for where the view has all that the queries see.
+  const Position low = std::max(trace::window_low(input.window, input.first_query), held->window_start);
+  if (low < end || input.sinks == 0) return seen.to == end && seen.from <= low;
+  return seen.from == 0 && seen.to == input.sinks;
 }
 
 Outcome<Done> TracedStore::attend(trace::ViewId id, const AttentionInput& input, const AttentionPath& path,

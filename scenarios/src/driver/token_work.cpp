@@ -32,6 +32,14 @@ core::AttentionInput attention_input(const StoreRun& store, const QueryTask& tas
   return input;
 }
 
+/// What is left of the keys that queries see once all below `evicted_to` were evicted, but the sinks: where nothing is
+/// left behind them, they are the window, for an empty one has no sinks.
+trace::Range left_of(trace::Range seen, trace::Position evicted_to, std::uint32_t sinks) noexcept {
+  if (seen.to <= sinks) return seen;
+  const trace::Range left{std::max(seen.from, std::min(evicted_to, seen.to)), seen.to};
+  return left.empty() && sinks != 0 ? trace::Range{0, sinks} : left;
+}
+
 RefusalCode run_layers(Stage& stage, const TokenTask& task, const StepSpan& span) {
   if (stage.decoders().has(task.stream)) return run_decoder(stage, task, span);
   StoreRun& store = *task.store;
@@ -103,10 +111,8 @@ RefusalCode attend_view(Stage& stage, const QueryTask& task, trace::ViewId view)
 RefusalCode attend_window(Stage& stage, const QueryTask& task) {
   StoreRun& store = *task.store;
   const trace::WindowSize window = core::effective_window(store.geometry(task.layer));
-  trace::Range keys = store.path().key_range(task.layer, window, task.first, task.count);
-  // Sinks outlive what is evicted on request.
-  if (keys.to > store.geometry(task.layer).sinks)
-    keys.from = std::max(keys.from, std::min(store.sequence(task.sequence).evicted_to, keys.to));
+  const trace::Range seen = store.path().key_range(task.layer, window, task.first, task.count);
+  const trace::Range keys = left_of(seen, store.sequence(task.sequence).evicted_to, store.geometry(task.layer).sinks);
   const auto view = store.traced().open(task.sequence, task.layer, keys);
   if (!view) return view.code();
   const RefusalCode attended = attend_view(stage, task, *view);

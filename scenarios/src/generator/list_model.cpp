@@ -133,6 +133,11 @@ bool ListModel::holds(SequenceId id, LayerIndex index, trace::Range range) const
   return range.from <= range.to && (range.from >= held.start || is_of_sinks) && range.to <= held.end();
 }
 
+bool ListModel::serves(SequenceId id, LayerIndex index, Position first, std::uint32_t count) const noexcept {
+  const trace::Range keys = keys_of(id, index, first, count);
+  return holds(id, index, keys) || (config_.layers[index].sinks != 0 && keys.from >= keys.to && keys.to <= end(id));
+}
+
 void ListModel::cut(ListLayer& held, Position to) {
   if (to < held.sinks.size()) held = {0, {held.sinks.begin(), held.sinks.begin() + to}, {}};
   if (to < held.end()) held.rows.resize(to - held.start);

@@ -75,6 +75,9 @@ class ListModel {
   [[nodiscard]] trace::Range keys_of(trace::SequenceId id, trace::LayerIndex layer, trace::Position first,
                                      std::uint32_t count) const noexcept;
   [[nodiscard]] bool holds(trace::SequenceId id, trace::LayerIndex layer, trace::Range range) const noexcept;
+  /// All of them is held, or nothing but the sinks is left of it.
+  [[nodiscard]] bool serves(trace::SequenceId id, trace::LayerIndex layer, trace::Position first,
+                            std::uint32_t count) const noexcept;
 
   void append(trace::SequenceId id, trace::LayerIndex layer, std::uint32_t count);
   /// To every layer, in appends as long as is served.

@@ -151,7 +151,7 @@ class StepWriter {
   /// Windows of the newest token; what a decode step needs must be held, or it would be refused.
   [[nodiscard]] bool serves_queries(Position first, std::uint32_t count) const noexcept {
     for (LayerIndex layer = 0; layer < model_.config().layers.size(); ++layer) {
-      if (!model_.holds(id_, layer, model_.keys_of(id_, layer, first, count))) return false;
+      if (!model_.serves(id_, layer, first, count)) return false;
     }
     return true;
   }

@@ -17,9 +17,9 @@ class Attending {
   Attending& operator=(const Attending&) = delete;
   virtual ~Attending() = default;
 
-  /// Attention of the input's queries, which stand at the end of the layer, over what the layer holds: each sees its
-  /// window, and the sinks. `out` [count][q_heads * head_dim]. Queries come rotated where the layer's keys do. Refuses
-  /// `evicted` where a key that a query sees is no longer held, `future` where a query stands behind the end.
+  /// Attention of the input's queries, the last ones of the layer, over what the layer holds: each sees the sinks, and
+  /// its window as far as that is held. `out` [count][q_heads * head_dim]; zeros of a query that sees no key. Queries
+  /// come rotated where the layer's keys do.
   virtual Outcome<Done> attend(SequenceId sequence, LayerIndex layer, const AttentionInput& input,
                                std::span<float> out) const = 0;
 };
