@@ -102,6 +102,12 @@ BOOST_AUTO_TEST_CASE(rows_and_memory_of_a_reader_fail) {
   storage.storage = 99;
   owner.insert(owner.index_of(trace::EventType::StepBegin), {0, trace::kNoSequence, 1}, storage);
   BOOST_TEST(owner.text() == "fail");
+
+  for (const LayerIndex layer : {LayerIndex{0}, LayerIndex{1}}) {
+    Shared moved;
+    moved.emit({0, 0, layer}, trace::Move{});
+    BOOST_TEST(moved.text() == (layer == 0 ? "pass" : "fail"));
+  }
 }
 
 BOOST_AUTO_TEST_CASE(digests_that_are_left_out_of_one_side_blame_nobody) {

@@ -41,6 +41,16 @@ BOOST_AUTO_TEST_CASE(survivors_rotated_once_to_their_new_positions_pass) {
   BOOST_TEST(trace.verdict_of(kRule).met >= 2U * 3 + 2);
 }
 
+// What a layer shows of another one's rows is rotated there.
+BOOST_AUTO_TEST_CASE(a_reader_has_no_keys_to_rotate) {
+  Renumbered trace(true, 2);
+  trace.edit<trace::LayerFormat>(1, [](trace::LayerFormat& format) { format.donor = 0; });
+  trace.donors[1] = 0;
+  BOOST_TEST(trace.expects(kRule, "no rotation"));
+  for (int i = 0; i < 3; ++i) trace.erase<trace::Rotate>(3);
+  BOOST_TEST(text_of(trace) == "pass");
+}
+
 BOOST_AUTO_TEST_CASE(a_rotation_to_the_old_position_fails) {
   Renumbered trace;
   trace.edit<trace::Rotate>(1, [](trace::Rotate& rotate) { rotate.applied = 4; });

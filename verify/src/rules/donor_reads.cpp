@@ -19,7 +19,7 @@ namespace {
 using trace::Operation;
 
 using Reads = Payloads<trace::StepBegin, trace::Called, trace::WindowOpened, trace::WindowRun, trace::RegionMeasured,
-                       trace::StateDigest, trace::Allocation>;
+                       trace::StateDigest, trace::Allocation, trace::Move>;
 
 constexpr RuleInfo kInfo{
     .id = "donor-reads",
@@ -31,7 +31,8 @@ constexpr RuleInfo kInfo{
         "the same offsets and with the same rows, its state is as long as the donor's, and in a token both attend for "
         "the same positions.",
     .formula =
-        "donor(l) = d < l => no append to l is done, no storage is l's; window(l, [a, b)) = window(d, [a, b)) run by "
+        "donor(l) = d < l => no append to l is done, no row moves in l, no storage is l's; window(l, [a, b)) = "
+        "window(d, [a, b)) run by "
         "run (first, count, slot, offset, digests) while d is unchanged; state(l) = state(d); queries(l, token) = "
         "queries(d, token)",
     .witness = "a window, an attention or a state of a layer with a donor",
@@ -104,6 +105,14 @@ class DonorReads final : public RuleChecker<DonorReads, kInfo, Reads> {
             fmt::format("the state of layer {}: {}, k {:#x}, v {:#x}", donors->first.layer,
                         to_text(Range{donor.from, donor.to}), donor.k_digest, donor.v_digest),
             fmt::format("{}, k {:#x}, v {:#x}", to_text(Range{state.from, state.to}), state.k_digest, state.v_digest));
+  }
+
+  void on(const trace::Move& move, const Event& event, const Moment& moment) {
+    const StoreModel* store = store_of(event, moment);
+    if (store == nullptr || !store->is_reader(event.layer)) return;
+    meet();
+    violate(event, moment, fmt::format("no rows moved: the layer reads those of layer {}", store->owner(event.layer)),
+            fmt::format("{} rows moved from position {} to {}", move.count, move.from_position, move.to_position));
   }
 
   void on(const trace::Allocation& taken, const Event& event, const Moment& moment) {

@@ -54,7 +54,8 @@ class RopeLedger final : public RuleChecker<RopeLedger, kInfo, Reads> {
     if (called.operation != Operation::evict) return;
     for (LayerIndex layer = 0; layer < store->layers.size(); ++layer) {
       const LayerModel* rows = moment.model.layer(event.store, event.sequence, layer);
-      const bool rotates = rows != nullptr && store->can(trace::Capability::renumbers) && store->rotates(layer);
+      const bool has_keys = rows != nullptr && !store->is_reader(layer);
+      const bool rotates = has_keys && store->can(trace::Capability::renumbers) && store->rotates(layer);
       const Range gone = rotates ? evicted_from(rows->held(), called) : Range{};
       due_.push_back(gone.empty() ? Range{} : Range{gone.from, rows->end() - gone.count()});
     }
