@@ -85,10 +85,15 @@ std::string store_found_on(const scenarios::Script& script) {
 
 std::uint64_t least_capabilities(const scenarios::Case& which, std::uint64_t capabilities,
                                  const scenarios::StoreRegistry& registry) {
+  const std::vector<trace::Range> held = scenarios::lawful_extents(which, capabilities, registry);
+  const auto means_the_same = [&](std::uint64_t fewer) {
+    return !scenarios::first_misstep(which, fewer, registry) &&
+           scenarios::lawful_extents(which, fewer, registry) == held;
+  };
   std::uint64_t least = capabilities;
   for (const trace::EnumText& one : trace::capability_texts()) {
     const std::uint64_t fewer = least & ~one.value;
-    if (fewer != least && !scenarios::first_misstep(which, fewer, registry)) least = fewer;
+    if (fewer != least && means_the_same(fewer)) least = fewer;
   }
   return least;
 }

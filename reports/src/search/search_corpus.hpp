@@ -40,8 +40,8 @@ struct StoredName {
 /// By its title; empty where no search has kept it.
 [[nodiscard]] std::string store_found_on(const scenarios::Script& script);
 
-/// The fewest capabilities with which a correct store serves the case: one after the other is taken away as long as the
-/// law still grants every call. `capabilities` is enough.
+/// The fewest capabilities with which a correct store serves the case, and holds the same: one after the other is taken
+/// away as long as the law still grants every call and no layer holds other positions. `capabilities` is enough.
 [[nodiscard]] std::uint64_t least_capabilities(const scenarios::Case& which, std::uint64_t capabilities,
                                                const scenarios::StoreRegistry& registry);
 

@@ -35,9 +35,13 @@ class CaseLaw {
     if (!why_.empty()) return Misstep{{}, {}, why_};
     for (std::size_t i = 0; i < case_->steps.size(); ++i) {
       if (!is_lawful(case_->steps[i])) return Misstep{i, answer_, why_};
+      note_extents();
     }
     return std::nullopt;
   }
+
+  /// After each step that was granted.
+  [[nodiscard]] const std::vector<trace::Range>& extents() const noexcept { return extents_; }
 
  private:
   [[nodiscard]] std::uint64_t capabilities_of(const StoreSpec& store) const noexcept {
@@ -51,11 +55,13 @@ class CaseLaw {
   [[nodiscard]] std::string wrong_with_claims() const;
   [[nodiscard]] std::string wrong_with_pair(const trace::RuleRequest& request) const;
   [[nodiscard]] bool is_lawful(const Step& step);
+  void note_extents();
 
   const Case* case_;
   std::uint64_t sut_capabilities_;
   const StoreRegistry* registry_;
   std::map<std::string, StoreLaw> laws_;
+  std::vector<trace::Range> extents_;
   std::optional<RefusalCode> answer_;  ///< of the step that is not answered as expected
   std::string why_;
 };
@@ -186,7 +192,23 @@ bool CaseLaw::is_lawful(const Step& step) {
   return !step.on.empty();
 }
 
+void CaseLaw::note_extents() {
+  for (const auto& [name, law] : laws_) {
+    for (trace::SequenceId id = 0; id < law.config().sequences; ++id) {
+      for (trace::LayerIndex layer = 0; layer < law.config().layers.size(); ++layer)
+        extents_.push_back(law.extent(id, layer));
+    }
+  }
+}
+
 }  // namespace
+
+std::vector<trace::Range> lawful_extents(const Case& which, std::uint64_t sut_capabilities,
+                                         const StoreRegistry& registry) {
+  CaseLaw law(which, sut_capabilities, registry);
+  static_cast<void>(law.first_misstep());
+  return law.extents();
+}
 
 std::optional<Misstep> first_misstep(const Case& which, std::uint64_t sut_capabilities, const StoreRegistry& registry) {
   return CaseLaw(which, sut_capabilities, registry).first_misstep();

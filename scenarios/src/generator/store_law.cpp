@@ -145,7 +145,7 @@ StoreLaw::Answer StoreLaw::append_chunks(const Step& step, SequenceId id, std::u
 
 bool StoreLaw::serves_queries(SequenceId id, Position first, std::uint32_t count) const noexcept {
   for (LayerIndex layer = 0; layer < layers(); ++layer) {
-    if (!model_.holds(id, layer, model_.keys_of(id, layer, first, count))) return false;
+    if (!model_.serves(id, layer, first, count)) return false;
   }
   return true;
 }
@@ -184,7 +184,7 @@ StoreLaw::Answer StoreLaw::attend(const Step& step, SequenceId id) {
     if (!step.use.empty()) return attend_held(step, id, layer);
     const Position end = model_.layer(id, layer).end();
     const Position first = step.from.value_or(end > step.count ? end - step.count : 0);
-    const bool is_held = model_.holds(id, layer, model_.keys_of(id, layer, first, step.count));
+    const bool is_held = model_.serves(id, layer, first, step.count);
     // Where the window is refused, attention is not asked for.
     return is_held ? Answer(RefusalCode::none) : std::nullopt;
   });

@@ -22,6 +22,10 @@ class StoreLaw {
   /// cannot be told, or where the calls of one step get different answers.
   [[nodiscard]] std::optional<trace::RefusalCode> answer(const Step& step, trace::SequenceId id);
   [[nodiscard]] const core::StoreConfig& config() const noexcept { return model_.config(); }
+  /// Positions that the layer holds, besides its sinks.
+  [[nodiscard]] trace::Range extent(trace::SequenceId id, trace::LayerIndex layer) const noexcept {
+    return {model_.layer(id, layer).start, model_.layer(id, layer).end()};
+  }
 
  private:
   using Answer = std::optional<trace::RefusalCode>;

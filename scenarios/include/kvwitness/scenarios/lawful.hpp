@@ -8,6 +8,7 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <vector>
 
 namespace kvwitness::scenarios {
 
@@ -29,5 +30,11 @@ struct Misstep {
 /// a capability of which no list is kept) is a misstep: it may be legal, but that cannot be told here.
 [[nodiscard]] std::optional<Misstep> first_misstep(const Case& which, std::uint64_t sut_capabilities,
                                                    const StoreRegistry& registry);
+
+/// What the law has the stores hold after each step of a case of which it grants every call: the positions of each
+/// layer, besides its sinks, sequence by sequence, store by store. Capabilities by which other positions are held mean
+/// something else by the script, although they may grant it as well.
+[[nodiscard]] std::vector<trace::Range> lawful_extents(const Case& which, std::uint64_t sut_capabilities,
+                                                       const StoreRegistry& registry);
 
 }  // namespace kvwitness::scenarios
