@@ -109,6 +109,9 @@ BOOST_AUTO_TEST_CASE(what_is_no_store_is_told_why) {
                   "does not carry: [\"paged\"]"));
   BOOST_TEST(says(refused(shell(R"(read line; echo '{"id":1,"protocol":1,"name":"x","capabilities":["round"]}')")),
                   "'\"round\"' is no capability"));
+  const std::string both = R"("capabilities":["front-evict","middle-evict","renumbers"])";
+  BOOST_TEST(says(refused(shell(R"(read line; echo '{"id":1,"protocol":1,"name":"x",)" + both + "}'")),
+                  "renumbers excludes front-evict"));
   BOOST_TEST(says(refused(shell(R"(read line; echo '{"id":1,"protocol":1,"name":7,"capabilities":[]}')")),
                   "\"name\" is no text"));
   BOOST_TEST(says(refused(shell("read line; exec tr '\\0' x < /dev/zero")), "longer than the protocol takes"));

@@ -45,6 +45,10 @@ BOOST_AUTO_TEST_CASE(a_plugin_of_another_version_is_refused_with_a_word) {
   says(build("first", table + "memset(&t, 1, sizeof t); t.size = offsetof(struct kvw_plugin, fork); t.name = \"x\"; "
                               "t.capabilities = KVW_CAN_FORK; return &t; }"),
        "has no function 'fork'");
+  says(build("both",
+             table + "memset(&t, 1, sizeof t); t.size = sizeof t; t.name = \"x\"; "
+                     "t.capabilities = KVW_CAN_FRONT_EVICT | KVW_CAN_MIDDLE_EVICT | KVW_CAN_RENUMBER; return &t; }"),
+       "renumbers excludes front-evict");
   says(build("newer", table + "t.size += 8; return &t; }"), "newer kvwitness/store.h");
   says(build("empty", table + "return &t; }"), "has no function 'create'");
   // Sanitizers handle the signal themselves, and end a process with a status.

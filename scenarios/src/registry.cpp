@@ -7,7 +7,10 @@
 #include "kvwitness/core/quantised_store.hpp"
 #include "kvwitness/core/ring_store.hpp"
 #include "kvwitness/core/sink_ring_store.hpp"
+#include "kvwitness/trace/capabilities.hpp"
 #include "kvwitness/trace/error.hpp"
+
+#include <fmt/format.h>
 
 #include <algorithm>
 
@@ -27,6 +30,8 @@ StoreKind correct_kind(std::string name, std::string title, std::uint64_t capabi
 
 void StoreRegistry::add(StoreKind kind) {
   if (find(kind.name) != nullptr) throw trace::Error("the store kind '" + kind.name + "' is registered already");
+  if (const std::string_view why = trace::contradiction_of(kind.capabilities); !why.empty())
+    throw trace::Error(fmt::format("the store kind '{}': its capabilities contradict each other: {}", kind.name, why));
   kinds_.push_back(std::move(kind));
 }
 

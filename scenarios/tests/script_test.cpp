@@ -129,6 +129,7 @@ BOOST_AUTO_TEST_CASE(unknown_words_name_the_nearest) {
   expect_error(steps(R"({"op": "decode", "on": "suit"})"), R"("suit")", "did you mean 'sut'?");
   expect_error(steps(R"({"op": "clear", "expect": {"refused": "futur"}})"), R"("futur")", "did you mean 'future'?");
   expect_error(R"("requires": ["held-view"])", R"("held-view")", "did you mean 'held-views'?");
+  expect_error(R"("requires": ["front-evict", "renumbers"])", R"(["front-evict")", "renumbers excludes front-evict");
   expect_error(R"("witness": [{"sometimes": "sut.window.wraped"}])", R"("sut.window.wraped")",
                "did you mean 'window.wrapped'?");
   expect_error(R"("witness": [{"sometimes": "sat.window.wrapped"}])", R"("sat.window.wrapped")", "did you mean 'sut'?");

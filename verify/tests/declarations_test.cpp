@@ -46,6 +46,7 @@ BOOST_AUTO_TEST_CASE(what_is_declared_of_a_store_goes_together) {
     trace.edit<trace::LayerFormat>(0, [](auto& format) { format.rope_theta_bits = trace::to_bits(10000.0); });
   }));
   BOOST_TEST(flat([&](TraceBuilder& trace) { can(trace, trace::Capability::paged); }));
+  BOOST_TEST(flat([&](TraceBuilder& trace) { can(trace, trace::Capability::renumbers); }), "after front-evict");
 }
 
 BOOST_AUTO_TEST_CASE(a_layer_that_reads_another_needs_a_store_with_donors) {

@@ -1,5 +1,6 @@
 #include "foreign/channel.hpp"
 
+#include "kvwitness/trace/capabilities.hpp"
 #include "kvwitness/trace/error.hpp"
 
 #include <fmt/format.h>
@@ -55,6 +56,8 @@ ForeignHello hello_of(const wire::Json& answer) {
   if (beyond != 0)
     throw wire::WireError(LossKind::misshapen, fmt::format("it declares what the store protocol does not carry: {}",
                                                            wire::capabilities_json(beyond).dump()));
+  if (const std::string_view why = trace::contradiction_of(hello.capabilities); !why.empty())
+    throw wire::WireError(LossKind::misshapen, fmt::format("its capabilities contradict each other: {}", why));
   if (wire::has(answer, "windows")) hello.has_windows = wire::flag_of(answer, "windows");
   if (wire::has(answer, "counts_allocations")) hello.is_measured = wire::flag_of(answer, "counts_allocations");
   return hello;

@@ -1,6 +1,7 @@
 #include "foreign/plugin.hpp"
 
 #include "foreign/wire.hpp"
+#include "kvwitness/trace/capabilities.hpp"
 #include "kvwitness/trace/error.hpp"
 
 #include <fmt/format.h>
@@ -75,6 +76,8 @@ Plugin::Plugin(const std::string& file) {
   if (const std::uint64_t beyond = table_.capabilities & ~wire::carried_capabilities(); beyond != 0)
     throw trace::Error(fmt::format("{}: it declares what kvwitness/store.h does not carry: {:#x}", file, beyond));
   require_functions(file, table_);
+  if (const std::string_view why = trace::contradiction_of(table_.capabilities); !why.empty())
+    throw trace::Error(fmt::format("{}: its capabilities contradict each other: {}", file, why));
 }
 
 }  // namespace kvwitness::core

@@ -1,4 +1,5 @@
 #include "kvwitness/scenarios/script.hpp"
+#include "kvwitness/trace/capabilities.hpp"
 #include "kvwitness/trace/event_table.hpp"
 #include "parser/case_parser.hpp"
 #include "parser/fields.hpp"
@@ -43,6 +44,8 @@ void parse_header(const Fields& fields, Script& script) {
     for (const Value& tag : tags->list()) script.tags.push_back(tag.word());
   }
   if (const auto capabilities = fields.find("requires")) script.requires_ = parse_requires(*capabilities);
+  if (const std::string_view why = trace::exclusion_among(script.required_capabilities()); !why.empty())
+    fields.get("requires").fail(fmt::format("no store has these capabilities: {}", why));
 }
 
 /// The script with its parameters put in.

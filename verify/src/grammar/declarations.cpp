@@ -1,5 +1,6 @@
 #include "grammar/declarations.hpp"
 
+#include "kvwitness/trace/capabilities.hpp"
 #include "kvwitness/trace/event_table.hpp"
 
 #include <fmt/format.h>
@@ -53,6 +54,8 @@ std::string_view missing_capability(const StoreModel& store, LayerIndex layer) n
 Finding contradiction(const StoreModel& store, const std::optional<trace::PoolDeclared>& pool) {
   if (pool.has_value() != store.can(trace::Capability::paged))
     return Complaint{"a pool of a store that is paged, and of no other", pool ? "a pool" : "no pool"};
+  if (const std::string_view why = trace::contradiction_of(store.created.capabilities); !why.empty())
+    return Complaint{"capabilities that one store can have", std::string(why)};
   const std::uint32_t block = pool ? pool->block : 0;
   for (LayerIndex layer = 0; layer < store.layers.size(); ++layer) {
     const trace::LayerDeclared& declared = store.layers[layer];

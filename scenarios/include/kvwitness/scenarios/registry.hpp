@@ -54,7 +54,7 @@ struct StoreKind {
 
 class StoreRegistry {
  public:
-  /// Throws trace::Error where the name is taken.
+  /// Throws trace::Error where the name is taken, or no store has those capabilities (trace/capabilities.hpp).
   void add(StoreKind kind);
   [[nodiscard]] const StoreKind* find(std::string_view name) const noexcept;
   [[nodiscard]] const std::vector<StoreKind>& all() const noexcept { return kinds_; }
