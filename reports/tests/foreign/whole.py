@@ -140,9 +140,8 @@ class Sequence:
                 if of.start > of.shape["sinks"] > 0: of.rows[0] = of.rows[of.end - 1]
         return {}
 
-    def widest(self):
-        of = max((self.layers[layer] for layer in owners()), key=lambda of: (of.held(), of.end - of.start))
-        return {"from": of.start, "to": of.end}
+    def farthest(self):
+        return {"from": min(self.layers[layer].start for layer in owners()), "to": self.end()}
 
     def save(self):
         if self.due: return {"refused": "out-of-order"}
@@ -154,7 +153,7 @@ class Sequence:
                 rows.update({p: rows[of.end - 1] for p in range(layers[layer]["sinks"])})
             saved.append([layer, of.start, of.end, rows])
         text = json.dumps([meaning(), self.evicted_to, saved]).encode()
-        return {"file": to_text(b"%08x" % zlib.crc32(text) + text), **self.widest()}
+        return {"file": to_text(b"%08x" % zlib.crc32(text) + text), **self.farthest()}
 
     def restore(self, file):
         if self.due: return {"refused": "out-of-order"}
@@ -165,13 +164,13 @@ class Sequence:
         self.evicted_to = max(evicted_to, self.evicted_to if FAULT == "file-raises-bound" else 0)
         if FAULT == "file-without-rows-is-new" and not any(rows for _, _, _, rows in saved):
             self.__init__()
-            return self.widest()
+            return self.farthest()
         self.layers = [Layer(shape) for shape in layers]
         for layer, start, end, rows in saved:
             of = self.layers[layer]
             of.start, of.end = start, end
             of.rows = {int(p): tuple(base64.b64decode(side) for side in row) for p, row in rows.items()}
-        return self.widest()
+        return self.farthest()
 
     def clear(self):
         freed = max(self.layers[layer].held() for layer in owners())
