@@ -84,6 +84,15 @@ BOOST_AUTO_TEST_CASE(a_fault_is_found_and_its_script_is_small) {
   }
 }
 
+// A store that evicts any range and leaves a gap would hold other rows, by the same calls.
+BOOST_AUTO_TEST_CASE(what_is_kept_of_a_store_that_renumbers_requires_that) {
+  const Scratch scratch;
+  reports::SearchOptions options = options_for("mutant:survivors-not-rotated");
+  options.corpus = scratch.path();
+  const reports::Finding finding = found_in(options);
+  BOOST_TEST(finding.script.find(R"("requires": ["middle-evict", "renumbers"])") != std::string::npos, finding.script);
+}
+
 BOOST_AUTO_TEST_CASE(a_search_is_a_function_of_its_seed) {
   const reports::SearchOptions options = options_for("mutant:ring-physical-order");
   const reports::Finding first = found_in(options);

@@ -115,6 +115,27 @@ BOOST_AUTO_TEST_CASE(legal_scripts_are_served_by_every_store) {
   }
 }
 
+// Each attribute that a store is told, drawn of every kind that can have it.
+BOOST_AUTO_TEST_CASE(scores_heads_and_rotations_of_every_sort_are_drawn) {
+  const StoreRegistry registry = product_stores();
+  for (const StoreKind& kind : registry.all()) {
+    std::set<double> scales, caps, thetas;
+    std::set<std::pair<std::uint32_t, std::uint32_t>> heads;
+    for (std::uint64_t seed = 0; seed < 2 * kSeeds; ++seed) {
+      const core::StoreConfig config = random_legal_case(seed, kind.capabilities).stores.front().config;
+      scales.insert(config.score_scale);
+      caps.insert(config.softcap);
+      heads.insert({config.layers.front().q_heads, config.layers.front().kv_heads});
+      for (const core::LayerGeometry& layer : config.layers)
+        if (layer.rope) thetas.insert(layer.rope->theta);
+    }
+    BOOST_TEST(scales.size() == 5U, kind.name);
+    BOOST_TEST(caps.size() == 4U, kind.name);
+    BOOST_TEST(heads.size() == 8U, kind.name << " " << heads.size());
+    BOOST_TEST(thetas.size() == 4U, kind.name);
+  }
+}
+
 BOOST_AUTO_TEST_CASE(rings_are_driven_round) {
   const StoreRegistry registry = product_stores();
   const Seen seen = run_seeds(*registry.find("ring"), false);

@@ -13,7 +13,8 @@ using Pointer = ScriptTree::json_pointer;
 
 /// Members that carry nothing but a default, or that may.
 constexpr std::array kStepMembers = {"chunk", "path", "from", "to", "slack", "ordinal", "count", "seq", "layer"};
-constexpr std::array kStoreMembers = {"rope", "sequences", "sliding", "window"};
+constexpr std::array kStoreMembers = {"rope", "sequences", "sliding", "window", "sinks", "donor"};
+constexpr std::array kModelMembers = {"score_scale", "softcap"};
 constexpr std::array kScriptMembers = {"stream", "seed"};
 
 bool has_steps(const ScriptTree& script) {
@@ -227,6 +228,7 @@ bool Shrinker::drop_members() {
     any = accept(std::move(candidate)) || any;
   };
   for (const char* key : kScriptMembers) drop(Pointer(), key);
+  for (const char* key : kModelMembers) drop(Pointer() / "model", key);
   std::vector<std::string> names;
   for (const auto& [name, store] : best_["stores"].items()) names.push_back(name);
   for (const std::string& name : names) {

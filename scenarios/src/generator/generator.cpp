@@ -75,6 +75,21 @@ struct HeadChoice {
   return dice.pick<HeadChoice>({{2, 1, 4}, {2, 1, 4}, {2, 2, 4}, {4, 2, 8}});
 }
 
+/// What scores are made of, and groups of heads that are not powers of two. Apart from what else is drawn, so that a
+/// seed's steps are the same whatever its scores are.
+void choose_scores(Dice dice, core::StoreConfig& config) {
+  if (dice.one_in(4)) config.score_scale = dice.pick({0.125F, 0.5F, 1.0F, 2.0F});
+  if (dice.one_in(4)) config.softcap = dice.pick({0.5F, 2.5F, 30.0F});
+  if (!dice.one_in(6)) return;
+  const HeadChoice heads = dice.pick<HeadChoice>({{6, 2, 6}, {3, 3, 12}, {8, 1, 2}, {5, 1, 32}});
+  for (core::LayerGeometry& layer : config.layers) {
+    layer.q_heads = heads.q_heads;
+    layer.kv_heads = heads.kv_heads;
+    // Codes have rows of their own length.
+    if (!core::is_coded(config)) layer.head_dim = heads.head_dim;
+  }
+}
+
 /// A layer that reads the rows of another one, or of its donor.
 [[nodiscard]] core::LayerGeometry reader_of(const core::StoreConfig& config, std::uint32_t layer) {
   const trace::LayerIndex donor = core::owner_of(config, static_cast<trace::LayerIndex>(layer));
@@ -109,7 +124,7 @@ struct HeadChoice {
     layer.kv_heads = heads.kv_heads;
     layer.q_heads = heads.q_heads;
     layer.head_dim = heads.head_dim;
-    if (rotates && !dice.one_in(4)) layer.rope.emplace().theta = dice.pick({10'000.0, 10'000.0, 500.0});
+    if (rotates && !dice.one_in(4)) layer.rope.emplace().theta = dice.pick({10'000.0, 10'000.0, 500.0, 1.0, 1e6});
     layer.by_rank = by_rank && layer.rope;
     if (has_sinks && !dice.one_in(4)) {
       layer.sinks = dice.pick({1U, 2U, 4U});
@@ -123,9 +138,9 @@ struct HeadChoice {
 }
 
 [[nodiscard]] std::string stream_text(Dice& dice) {
-  return std::string(
-      dice.pick<std::string_view>({R"({"kind": "coded"})", R"({"kind": "coded"})", R"({"kind": "indicator"})",
-                                   R"({"kind": "random"})", R"({"kind": "random", "shape": "one-hot-key"})"}));
+  return std::string(dice.pick<std::string_view>(
+      {R"({"kind": "coded"})", R"({"kind": "coded"})", R"({"kind": "indicator"})", R"({"kind": "random"})",
+       R"({"kind": "random", "shape": "one-hot-key"})", R"({"kind": "random", "shape": "large-scores"})"}));
 }
 
 /// One list per layer of what `text` says of it.
@@ -190,6 +205,15 @@ template <class Text>
                      config.sequences, kept, codes_text(config));
 }
 
+[[nodiscard]] std::string model_text(const core::StoreConfig& config) {
+  const core::LayerGeometry& shape = config.layers.front();
+  std::string scores;
+  if (config.score_scale != 0) scores += fmt::format(R"(, "score_scale": {})", config.score_scale);
+  if (config.softcap != 0) scores += fmt::format(R"(, "softcap": {})", config.softcap);
+  return fmt::format(R"({{"layers": {}, "q_heads": {}, "kv_heads": {}, "head_dim": {}{}}})", config.layers.size(),
+                     shape.q_heads, shape.kv_heads, shape.head_dim, scores);
+}
+
 /// A flat store that never has to drop a row: what the store under test tells must be what it tells, bit for bit.
 [[nodiscard]] std::string reference_text(const core::StoreConfig& config, std::uint32_t rows) {
   const auto window = [](const core::LayerGeometry& layer) {
@@ -231,7 +255,9 @@ template <class Text>
 
 std::string random_script(std::uint64_t seed, const GeneratorOptions& options) {
   Dice dice(seed);
-  const core::StoreConfig config = choose_config(dice, options.capabilities);
+  constexpr std::uint64_t kScores = 0x73636f726573;
+  core::StoreConfig config = choose_config(dice, options.capabilities);
+  choose_scores(Dice(seed ^ kScores), config);
   const std::string stream = stream_text(dice);
   const bool is_zero_copy = (options.capabilities & static_cast<std::uint64_t>(trace::Capability::zero_copy)) != 0;
   const bool is_thrifty = is_zero_copy && dice.one_in(4) && !has_rank(config);
@@ -239,19 +265,18 @@ std::string random_script(std::uint64_t seed, const GeneratorOptions& options) {
   const RandomSteps steps = random_steps(dice, config, options, setting);
   const std::string reference =
       setting.has_reference ? fmt::format(",\n    \"ref\": {}", reference_text(config, steps.rows_max)) : "";
-  const core::LayerGeometry& shape = config.layers.front();
   return fmt::format(
       "// Random, from seed {:#x}: every call is {}.\n"
       "{{\n"
       "  \"version\": 1, \"id\": \"{}\", \"seed\": \"{:#x}\",\n"
-      "  \"model\": {{\"layers\": {}, \"q_heads\": {}, \"kv_heads\": {}, \"head_dim\": {}}},\n"
+      "  \"model\": {},\n"
       "  \"stores\": {{\"sut\": {}{}}},\n"
       "  \"stream\": {},\n"
       "  \"steps\": [\n    {}\n  ]{}\n"
       "}}\n",
       seed, options.with_refusals ? "legal, or says how it is refused" : "legal", script_name(seed, options), seed,
-      config.layers.size(), shape.q_heads, shape.kv_heads, shape.head_dim, store_text(config), reference, stream,
-      fmt::join(steps.texts, ",\n    "), claims_text(setting.has_reference && steps.has_outputs, is_thrifty));
+      model_text(config), store_text(config), reference, stream, fmt::join(steps.texts, ",\n    "),
+      claims_text(setting.has_reference && steps.has_outputs, is_thrifty));
 }
 
 Case random_case(std::uint64_t seed, const GeneratorOptions& options) {
