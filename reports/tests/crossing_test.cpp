@@ -80,7 +80,7 @@ BOOST_AUTO_TEST_CASE(each_fault_of_attention_and_renumbering_is_blamed_by_its_ru
                              Fault{"ring", "chunks-lack-softcap", "numeric-oracle", "attention/bent-scores"},
                              Fault{"ring", "scale-by-head-dim", "numeric-oracle", "numeric/scale-and-softcap"},
                              Fault{"ring", "heads-in-turn", "numeric-oracle", "attention/head-shapes"},
-                             Fault{"compact", "heads-in-turn", "numeric-oracle", "donors/gaps-closed"},
+                             Fault{"compact", "heads-in-turn", "numeric-oracle", "attention/gaps-closed"},
                              Fault{"compact", "moves-rows-of-readers", "donor-reads", "donors/gaps-closed"},
                              Fault{"compact", "rotates-rows-of-readers", "rope-ledger", "donors/gaps-closed"},
                              Fault{"compact", "raw-keys-stay", "numeric-oracle", "donors/gaps-closed"},
