@@ -58,6 +58,7 @@ BOOST_AUTO_TEST_CASE(usage_errors_end_in_2) {
                                       "run --report html=-",
                                       "run --report json=- --report text=-",
                                       "run --store rong",
+                                      "run --tag nobody-has-it",
                                       "run --trace-format xml",
                                       "convert x --to y -o z",
                                       "check",
@@ -189,6 +190,20 @@ BOOST_AUTO_TEST_CASE(a_mistyped_command_is_told_with_the_nearest) {
   const Finished finished = kvwitness_runs("inspct x");
   BOOST_TEST(finished.code == 2);
   BOOST_TEST(says(finished, "no command 'inspct'; did you mean 'inspect'?"), finished.output);
+}
+
+/// An option that may be repeated takes one value each time: it must not swallow the scripts and run the library.
+BOOST_AUTO_TEST_CASE(what_follows_an_option_is_not_its_own) {
+  const Scratch scratch;
+  std::string text = without_witness();
+  text.replace(text.find("\"test/ring\""), 11, R"("test/ring", "tags": ["mine"], "params": {"n": 5})");
+  const std::string script = scratch.write("ring.jsonc", text).string();
+  const std::string report = "--report json=" + (scratch.path() / "report.json").string();
+  for (const std::string options : {"--tag mine", "--param n=5", "--tag mine --store ring", report.c_str()}) {
+    const Finished finished = kvwitness_runs("run --store ring --report text=- " + options + " " + script);
+    BOOST_TEST(finished.code == 0, options << ": " << finished.output);
+    BOOST_TEST(says(finished, "1 case: 1 pass"), options << ": " << finished.output);
+  }
 }
 
 /// A value that one script refuses says nothing about the script that was asked for.

@@ -69,7 +69,9 @@ BOOST_AUTO_TEST_CASE(slow_scripts_run_only_when_asked_for) {
   using Names = std::vector<std::string>;
   BOOST_TEST(selected(scratch.path(), {}) == Names{"t/a"});
   BOOST_TEST(selected(scratch.path(), {.with_slow = true}) == (Names{"t/a", "t/b"}));
-  BOOST_TEST(selected(scratch.path(), {.tags = {"big"}}) == Names{"t/b"});
+  BOOST_TEST(selected(scratch.path(), {.tags = {"big"}}).empty());
+  BOOST_TEST(selected(scratch.path(), {.tags = {"slow"}}) == Names{"t/b"});
+  BOOST_TEST(selected(scratch.path(), {.tags = {"big"}, .with_slow = true}) == Names{"t/b"});
   BOOST_TEST(selected(scratch.path() / "deep/b.jsonc", {}) == Names{"t/b"});
 }
 

@@ -84,6 +84,11 @@ void add_note(std::string& note, std::string_view text) {
   note += text;
 }
 
+/// A layer of a sequence of a store, as one number.
+std::uint64_t cell_of(const Event& event) noexcept {
+  return std::uint64_t{event.store} << 56 | std::uint64_t{event.sequence} << 16 | event.layer;
+}
+
 std::string percent(std::uint64_t part, std::uint64_t whole) {
   return fmt::format("{} of {} ({:.2f}%)", part, whole, 100.0 * static_cast<double>(part) / static_cast<double>(whole));
 }
@@ -142,9 +147,11 @@ struct Judge::State {
   bool is_decode = false;
   bool has_attended = false;
   bool has_recorded = false;
+  std::vector<std::uint64_t> unattended;  ///< written in the step, and not attended since
   std::uint64_t decode_steps = 0;
   std::uint64_t attended_steps = 0;
   std::uint64_t recorded_steps = 0;
+  std::uint64_t partial_steps = 0;  ///< in which some of the layers written were attended, and others not
   std::uint64_t admitted = 0;
   std::uint64_t not_admitted = 0;
   std::uint64_t swaps_out = 0;
@@ -207,6 +214,7 @@ void Judge::State::count_step() noexcept {
   ++decode_steps;
   attended_steps += has_attended ? 1 : 0;
   recorded_steps += has_recorded ? 1 : 0;
+  partial_steps += has_attended && !unattended.empty() ? 1 : 0;
 }
 
 void Judge::State::follow_step(const Event& event) {
@@ -217,10 +225,18 @@ void Judge::State::follow_step(const Event& event) {
       token = begin.token;
       is_decode = begin.operation == trace::Operation::decode;
       has_attended = has_recorded = false;
+      unattended.clear();
       ++steps;
       return;
     }
-    case EventType::AttentionStep: has_attended = true; return;
+    case EventType::Append:
+      if (is_decode && (unattended.empty() || unattended.back() != cell_of(event)))
+        unattended.push_back(cell_of(event));
+      return;
+    case EventType::AttentionStep:
+      has_attended = true;
+      std::erase(unattended, cell_of(event));
+      return;
     case EventType::TensorRecorded: has_recorded = true; return;
     default: return;
   }
@@ -290,6 +306,9 @@ RuleVerdict Judge::State::rule_verdict(const Seat& seat, const Moment& at_end) c
 }
 
 void Judge::State::note_sampling(CaseVerdict& verdict) const {
+  if (partial_steps != 0)
+    verdict.notes.push_back(fmt::format("in {} decode steps attention ran in some of the layers written, not in others",
+                                        percent(partial_steps, decode_steps)));
   if (decode_steps == 0 || (attended_steps == decode_steps && recorded_steps == attended_steps)) return;
   verdict.notes.push_back(fmt::format("attention ran in {} decode steps; its outputs were recorded in {}",
                                       percent(attended_steps, decode_steps), percent(recorded_steps, decode_steps)));

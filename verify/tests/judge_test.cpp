@@ -252,6 +252,23 @@ BOOST_AUTO_TEST_CASE(the_share_of_decode_steps_that_attended_is_noted) {
                     "attention ran in 1 of 4 (25.00%) decode steps; its outputs were recorded in 0 of 4 (0.00%)");
 }
 
+BOOST_AUTO_TEST_CASE(a_layer_that_is_written_and_not_attended_is_noted) {
+  TraceBuilder trace;
+  const auto store = trace.ring({.capacity = 4, .window = 4}, 2);
+  trace.decode(store, 0, 3);
+  trace.step_begin(store, 0, trace::Operation::decode, 3);
+  trace.append(store, 0, 0, 1);
+  const ViewId view = trace.window(store, 0, 0, {0, 4});
+  trace.attend(view, 3);
+  trace.close(view);
+  trace.append(store, 0, 1, 1);
+  trace.step_end();
+  const std::vector<std::string> notes = trace.verdict().notes;
+  BOOST_REQUIRE(!notes.empty());
+  BOOST_CHECK_EQUAL(notes[0],
+                    "in 1 of 4 (25.00%) decode steps attention ran in some of the layers written, not in others");
+}
+
 // No stream of events, however broken, crashes the judge or makes it remember without bound.
 BOOST_AUTO_TEST_CASE(it_survives_any_events) {
   const Decoded trace;

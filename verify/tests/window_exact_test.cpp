@@ -280,4 +280,19 @@ BOOST_AUTO_TEST_CASE(what_a_black_box_visited_is_left_to_its_outputs) {
   BOOST_CHECK_EQUAL(status(tells), "fail");
 }
 
+/// An engine that frees a key too early tells an eviction, as one does that was asked for it: the verdict says so.
+BOOST_AUTO_TEST_CASE(queries_whose_window_was_evicted_are_noted) {
+  TraceBuilder late;
+  late.ring({.capacity = 8, .window = 4});
+  late.decode(0, 0, 6);
+  TraceBuilder early = late;
+  late.evict(0, 0, {0, 3});  // the next query, 6, sees [3, 6]
+  late.decode(0, 0, 1);
+  BOOST_TEST(judged(late).note == "");
+  early.evict(0, 0, {0, 4});
+  early.decode(0, 0, 2);
+  BOOST_TEST(status(early) == "pass");
+  BOOST_TEST(judged(early).note == "1 queries saw less than their window, since rows in it were evicted on request");
+}
+
 BOOST_AUTO_TEST_SUITE_END()

@@ -48,7 +48,7 @@ void add_check(CLI::App& app, int& exit_code) {
   CLI::App& command = *app.add_subcommand("check", "Judge saved traces, rule by rule");
   command.add_option("traces", options->traces, "Traces, JSONL or blocks, or what --from says")->required();
   add_from_option(command, options->from);
-  command.add_option("--rule", options->rules, "Judge by this rule only; may be repeated")->take_all()->expected(1);
+  repeatable(command.add_option("--rule", options->rules, "Judge by this rule only; may be repeated"));
   add_report_option(command, options->reports);
   command.footer(kFooter);
   command.callback([options, &exit_code] { exit_code = check(*options); });

@@ -5,6 +5,7 @@
 
 #include "commands.hpp"
 #include "output.hpp"
+#include "reports_option.hpp"
 
 #include <iostream>
 
@@ -60,11 +61,8 @@ void add_inspect(CLI::App& app, int& exit_code) {
   const auto arguments = std::make_shared<InspectArguments>();
   CLI::App& command = *app.add_subcommand("inspect", "Look into a trace: summary, events, slots");
   command.add_option("trace", arguments->trace, "Trace, JSONL or blocks")->required();
-  CLI::Option* types =
-      command
-          .add_option("--type", arguments->types, "Only events of this type (Append, Refused, ...); may be repeated")
-          ->take_all()
-          ->expected(1);
+  CLI::Option* types = repeatable(command.add_option(
+      "--type", arguments->types, "Only events of this type (Append, Refused, ...); may be repeated"));
   command.add_option("--step", arguments->filter.step, "Only what belongs to this step of the script, from 0");
   command.add_option("--layer", arguments->filter.layer, "Only this layer");
   command.add_option("--seq", arguments->filter.sequence, "Only this sequence");

@@ -50,6 +50,10 @@ CLI::Validator not_empty() {
   return CLI::Validator([](std::string& text) { return text.empty() ? "must not be empty" : ""; }, "");
 }
 
+CLI::Option* repeatable(CLI::Option* option) {
+  return option->take_all()->expected(1)->allow_extra_args(false);
+}
+
 CLI::Validator seconds_between(double least, double most) {
   return CLI::Validator(
       [least, most](std::string& text) {
@@ -131,14 +135,12 @@ void Reports::finish(const reports::SuiteResult& result,
 }
 
 void add_report_option(CLI::App& command, std::vector<std::string>& wanted) {
-  command
-      .add_option("--report", wanted,
-                  "FORMAT=FILE: text, json, junit, sarif, github (annotations), markdown (step summary) or perfetto; "
-                  "FILE - is standard output. May be repeated. Without one on "
-                  "standard output the text for people goes there")
-      ->type_name("FORMAT=FILE")
-      ->take_all()
-      ->expected(1);
+  repeatable(command.add_option(
+                 "--report", wanted,
+                 "FORMAT=FILE: text, json, junit, sarif, github (annotations), markdown (step summary) or perfetto; "
+                 "FILE - is standard output. May be repeated. Without one on "
+                 "standard output the text for people goes there"))
+      ->type_name("FORMAT=FILE");
 }
 
 }  // namespace kvwitness::cli

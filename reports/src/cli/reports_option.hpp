@@ -67,6 +67,8 @@ void add_report_option(CLI::App& command, std::vector<std::string>& wanted);
 
 /// Refuses the empty text, which would otherwise count as not given.
 [[nodiscard]] CLI::Validator not_empty();
+/// Lets an option be given again and again, with one value each time: what follows is not its own. Returns it.
+CLI::Option* repeatable(CLI::Option* option);
 
 /// More than anybody waits for an answer.
 inline constexpr double kDaySeconds = 86400;

@@ -3,6 +3,7 @@
 #include "case_options.hpp"
 #include "commands.hpp"
 #include "foreign_options.hpp"
+#include "reports_option.hpp"
 
 #include <algorithm>
 #include <memory>
@@ -67,11 +68,8 @@ void add_run(CLI::App& app, int& exit_code) {
   const auto options = std::make_shared<RunOptions>();
   CLI::App& command = *app.add_subcommand("run", "Run scenarios against stores and judge them");
   add_case_options(command, options->cases);
-  command
-      .add_option("--store", options->stores,
-                  "Store under test; may be repeated (default: every correct one). See list --stores")
-      ->take_all()
-      ->expected(1)
+  repeatable(command.add_option("--store", options->stores,
+                                "Store under test; may be repeated (default: every correct one). See list --stores"))
       ->excludes(command.get_option("--replay"));
   add_foreign_options(command, options->foreign);
   command.footer(kFooter);

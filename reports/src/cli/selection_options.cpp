@@ -27,15 +27,14 @@ void add_selection_options(CLI::App& command, SelectionOptions& options) {
   command.add_option("paths", options.paths, "Scripts, or directories searched for *.jsonc (default: the library)");
   command.add_option("--filter", options.filter, "Only what this glob (* and ?) matches: an id, id[variant] or a tag")
       ->check(not_empty());
-  command.add_option("--tag", options.tags, "Only scripts with this tag; may be repeated")->take_all()->expected(1);
+  repeatable(command.add_option("--tag", options.tags, "Only scripts with this tag; may be repeated"));
   command.add_flag("--with-slow", options.with_slow, "Also scripts tagged slow");
   command.add_option("--seed", options.seed, "Seed instead of the scripts' own, decimal or 0x hex")
       ->type_name("U64")
       ->check(not_empty());
-  command.add_option("--param", options.params, "A value for a parameter that scripts declare; may be repeated")
-      ->type_name("NAME=VALUE")
-      ->take_all()
-      ->expected(1);
+  repeatable(
+      command.add_option("--param", options.params, "A value for a parameter that scripts declare; may be repeated"))
+      ->type_name("NAME=VALUE");
 }
 
 reports::SuiteOptions suite_options(const SelectionOptions& options) {

@@ -25,10 +25,9 @@ Outputs open_outputs(const std::vector<std::string>& wanted, const std::string& 
 }
 
 void add_table_option(CLI::App& command, std::vector<std::string>& wanted) {
-  command.add_option("--report", wanted, "text=FILE or json=FILE; FILE - is standard output. May be repeated")
-      ->type_name("FORMAT=FILE")
-      ->take_all()
-      ->expected(1);
+  repeatable(
+      command.add_option("--report", wanted, "text=FILE or json=FILE; FILE - is standard output. May be repeated"))
+      ->type_name("FORMAT=FILE");
 }
 
 bool is_colored(const Output& output) {

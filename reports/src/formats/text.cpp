@@ -304,7 +304,10 @@ void write_rules(const CaseResult& result, std::ostream& out, const TextOptions&
                {}});
   }
   out << table.render(style);
-  write_findings(result, style, out);
+  if (is_bad(result))
+    write_findings(result, style, out);
+  else
+    write_notes(result, out);
 }
 
 }  // namespace kvwitness::reports

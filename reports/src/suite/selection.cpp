@@ -71,19 +71,23 @@ std::vector<std::string> rule_ids() {
   return ids;
 }
 
-/// A parameter that no script declares would silently change nothing.
-void require_known_params(const std::vector<SelectedScript>& scripts,
-                          const std::map<std::string, std::string>& params) {
-  std::vector<std::string> known;
-  for (const SelectedScript& selected : scripts) {
-    known.insert(known.end(), selected.script.params.begin(), selected.script.params.end());
+/// `error` and the name, with the nearest one that is known.
+void require_known(const std::string& name, const std::vector<std::string>& known, const std::string& error) {
+  if (std::ranges::find(known, name) != known.end()) return;
+  const std::string near = nearest_word(name, known);
+  throw trace::Error(error + " '" + name + "'" + (near.empty() ? "" : "; did you mean '" + near + "'?"));
+}
+
+/// A parameter that no script declares would silently change nothing, and a tag that none has select nothing.
+void require_known_words(const std::vector<SelectedScript>& scripts, const SuiteOptions& options) {
+  std::vector<std::string> params;
+  std::vector<std::string> tags;
+  for (const auto& [script, root, cases] : scripts) {
+    params.insert(params.end(), script.params.begin(), script.params.end());
+    tags.insert(tags.end(), script.tags.begin(), script.tags.end());
   }
-  for (const auto& [name, value] : params) {
-    if (std::ranges::find(known, name) != known.end()) continue;
-    const std::string near = nearest_word(name, known);
-    throw trace::Error("no script declares a parameter '" + name + "'" +
-                       (near.empty() ? "" : "; did you mean '" + near + "'?"));
-  }
+  for (const auto& [name, value] : options.params) require_known(name, params, "no script declares a parameter");
+  for (const std::string& tag : options.tags) require_known(tag, tags, "no script has a tag");
 }
 
 /// A filter that names a variant may match a case of the script, whatever the values of its parameters are.
@@ -100,9 +104,10 @@ bool case_matches(const std::string& filter, const scenarios::Script& script, co
 }
 
 bool script_selected(const scenarios::Script& script, bool named, const SuiteOptions& options) {
-  const auto wanted = [&](const std::string& tag) { return script.has_tag(tag); };
-  if (!options.tags.empty()) return std::ranges::any_of(options.tags, wanted);
-  return named || options.with_slow || !script.has_tag("slow");
+  const auto has = [&](const std::string& tag) { return script.has_tag(tag); };
+  if (!options.tags.empty() && !std::ranges::any_of(options.tags, has)) return false;
+  const bool with_slow = options.with_slow || std::ranges::find(options.tags, "slow") != options.tags.end();
+  return named || with_slow || !script.has_tag("slow");
 }
 
 std::vector<std::size_t> selected_cases(const scenarios::Script& script, bool named, const SuiteOptions& options) {
@@ -181,7 +186,7 @@ std::vector<SelectedScript> load_scripts(const std::vector<fs::path>& paths, con
     selected.cases = selected_cases(selected.script, found.named, options);
     scripts.push_back(std::move(selected));
   }
-  require_known_params(scripts, options.params);
+  require_known_words(scripts, options);
   return scripts;
 }
 
@@ -205,10 +210,7 @@ std::vector<const scenarios::StoreKind*> selected_kinds(const scenarios::StoreRe
   }
   for (const std::string& name : options.stores) {
     const scenarios::StoreKind* kind = registry.find(name);
-    if (kind == nullptr) {
-      const std::string near = nearest_word(name, names);
-      throw trace::Error("unknown store '" + name + "'" + (near.empty() ? "" : "; did you mean '" + near + "'?"));
-    }
+    if (kind == nullptr) require_known(name, names, "unknown store");
     if (std::ranges::find(kinds, kind) == kinds.end()) kinds.push_back(kind);
   }
   return kinds;

@@ -53,10 +53,14 @@ namespace kvwitness::verify {
                           : model.store(store)->layers[layer].capacity;
 }
 
+inline void add_note(RuleVerdict& verdict, const std::string& note) {
+  verdict.note += (verdict.note.empty() ? "" : "; ") + note;
+}
+
 /// What the trace left out stands in the way of a pass.
 inline void make_inconclusive(RuleVerdict& verdict, const std::string& note) {
   verdict.status = Status::inconclusive;
-  verdict.note += (verdict.note.empty() ? "" : "; ") + note;
+  add_note(verdict, note);
 }
 
 /// True where the rows of a layer lie in memory as they were given, or as the codes that were told, so that digests of

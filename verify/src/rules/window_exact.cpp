@@ -58,6 +58,7 @@ class WindowExact final : public RuleChecker<WindowExact, kInfo, Reads> {
     const bool is_told = step.first_key != trace::kNoPosition || step.visited != 0;
     if (step.kernel == trace::KernelKind::black_box && !is_told) return;
     meet();
+    if (is_cut_short(*store, *rows, *call, step.query, event.layer)) ++cut_short_;
     Told told;
     told.event = event;
     told.step = step;
@@ -112,6 +113,14 @@ class WindowExact final : public RuleChecker<WindowExact, kInfo, Reads> {
     }
   };
 
+  /// Some of the keys that the query's window reaches were evicted on request. Whether whoever asked was right to, the
+  /// trace does not tell.
+  static bool is_cut_short(const StoreModel& store, const LayerModel& rows, const AttendCall& call, Position query,
+                           LayerIndex layer) noexcept {
+    return !call.is_by_choice &&
+           rows.evicted_to() > std::max(trace::window_low(store.window(layer), query), rows.sinks().to);
+  }
+
   void judge_query(const trace::AttentionStep& step, const AttendCall& call, const Event& event, const Moment& moment) {
     const Position expected = next_query_;
     next_query_ = step.query + 1;
@@ -163,11 +172,17 @@ class WindowExact final : public RuleChecker<WindowExact, kInfo, Reads> {
     return told.pieces == 0 ? bounds : bounds + ":" + told.text;
   }
 
-  void on_end(const Moment& moment, RuleVerdict& /*verdict*/) override { settle(moment); }
+  void on_end(const Moment& moment, RuleVerdict& verdict) override {
+    settle(moment);
+    if (cut_short_ != 0)
+      add_note(verdict, fmt::format("{} queries saw less than their window, since rows in it were evicted on request",
+                                    cut_short_));
+  }
 
   AttendCalls calls_;
   std::optional<Told> told_;
   Position next_query_ = 0;
+  std::uint64_t cut_short_ = 0;
 };
 
 }  // namespace

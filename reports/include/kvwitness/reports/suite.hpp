@@ -106,7 +106,7 @@ struct SuiteOptions {
   std::vector<std::string> stores{};  ///< kinds to stand for "@sut"; empty: every kind of the registry
   std::string filter{};               ///< glob (`*`, `?`) over "id[variant]", the id or a tag; empty: everything
   std::vector<std::string> tags{};    ///< only scripts with one of these tags; empty: all
-  bool with_slow = false;             ///< also scripts tagged `slow`; naming the tag or a file selects them as well
+  bool with_slow = false;             ///< also scripts tagged `slow`, as where that tag or their file is named
   std::optional<std::uint64_t> seed{};
   std::map<std::string, std::string> params{};  ///< values instead of the scripts' own, where one declares the name
   std::filesystem::path root{};                 ///< scenario root; empty: the directory given, or the file's own
