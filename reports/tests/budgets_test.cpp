@@ -190,7 +190,7 @@ BOOST_AUTO_TEST_CASE(unwatched_allocations_are_inconclusive) {
 BOOST_AUTO_TEST_CASE(a_file_is_read_as_it_was_written) {
   Budgets budgets;
   budgets.set({"a \"b\"", "ring"}, {1, {}, 18446744073709551615U});
-  budgets.set({"a", "ring"}, {});
+  budgets.set({"a", "ring"}, {{}, 0, {}});
   std::stringstream text;
   budgets.write(text);
   BOOST_TEST((Budgets::read(text, "b.json").lines() == budgets.lines()));
@@ -206,6 +206,7 @@ BOOST_AUTO_TEST_CASE(a_wrong_file_is_refused_with_its_place) {
   BOOST_TEST(says(error_of(file_of(R"({"scenario": "a"})")), "has no 'store'"));
   BOOST_TEST(says(error_of(file_of(R"({"scenario": "", "store": "b"})")), "scenario is empty"));
   BOOST_TEST(says(error_of(file_of(R"({"scenario": "a", "store": "b", "bytes": 1})")), "unknown member 'bytes'"));
+  BOOST_TEST(says(error_of(file_of(R"({"scenario": "a", "store": "b"})")), "budgets[0] limits nothing"));
   for (const std::string value : {"-1", "1.5", "\"1\"", "true", "[]"}) {
     BOOST_TEST(says(error_of(file_of(R"({"scenario": "a", "store": "b", "adapters_per_token": )" + value + "}")),
                     "no integer from 0"),

@@ -58,6 +58,11 @@ BOOST_AUTO_TEST_CASE(usage_errors_end_in_2) {
                                       "run --report html=-",
                                       "run --report json=- --report text=-",
                                       "run --store rong",
+                                      "run --jobs 0",
+                                      "search --store ring --scripts 0",
+                                      "search --store ring --scripts 99999999999999999999",
+                                      "plan --layers 1 --heads 1 --head-dim 4 --context 9 --sequences 0",
+                                      "plan --layers 1 --heads 1 --head-dim 4 --context 9 --slack 5",
                                       "run --tag nobody-has-it",
                                       "run --trace-format xml",
                                       "convert x --to y -o z",
@@ -197,6 +202,7 @@ BOOST_AUTO_TEST_CASE(what_follows_an_option_is_not_its_own) {
   const Scratch scratch;
   std::string text = without_witness();
   text.replace(text.find("\"test/ring\""), 11, R"("test/ring", "tags": ["mine"], "params": {"n": 5})");
+  text.replace(text.find("\"count\": 5"), 10, R"("count": "${n}")");
   const std::string script = scratch.write("ring.jsonc", text).string();
   const std::string report = "--report json=" + (scratch.path() / "report.json").string();
   for (const std::string options : {"--tag mine", "--param n=5", "--tag mine --store ring", report.c_str()}) {

@@ -230,6 +230,9 @@ BOOST_AUTO_TEST_CASE(what_is_no_such_log_is_refused_with_its_place) {
   refused(frames(0, kHalf), "payload is neither a list nor an object");
   refused(list({bin("kv"), bin("123"), bin("")}), "is no number of 8 bytes");
   refused(frames(0, list({kHalf, list({})})).substr(0, 12), "byte 0");
+  const std::string removed = list({packed("BlockRemoved"), list({number(1)}), packed("G\xd9U")});
+  refused(frames(0, list({kHalf, list({removed})})), "events[0]: medium is not UTF-8");
+  refused(list({bin("\xff"), bin(big_endian(0, 8)), bin(list({kHalf, list({})}))}), "[0] is not UTF-8");
 }
 
 BOOST_AUTO_TEST_CASE(the_program_takes_logs) {

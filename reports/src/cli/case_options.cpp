@@ -99,12 +99,12 @@ void add_case_options(CLI::App& command, CaseOptions& options) {
       ->check(not_empty());
   command.add_option("--jobs", options.jobs, "Processes that run cases; no verdict and no order depends on it")
       ->type_name("N")
-      ->check(CLI::Range(1, 4096))
+      ->check(whole_number(1, 4096))
       ->capture_default_str();
   CLI::Option* repeat =
       command.add_option("--repeat", options.repeat, "Run each case N times; one that tells other events ends in 6")
           ->type_name("N")
-          ->check(CLI::Range(1, 1000000))
+          ->check(whole_number(1, 1000000))
           ->capture_default_str();
   command.add_flag("--check-determinism", options.check_determinism, "The same as --repeat 2")->excludes(repeat);
   command.add_flag("--fail-fast", options.fail_fast, "Run nothing after the first case that is not green");

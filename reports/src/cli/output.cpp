@@ -34,7 +34,7 @@ bool progress_shown = false;
 Output::Output(const std::string& name) : name_(name), stream_(&std::cout) {
   if (is_standard()) return;
   std::error_code ignored;
-  if (name.empty()) fail("", "a report needs a file name");
+  if (name.empty()) throw trace::Error("a report needs a file name; - is standard output");
   if (std::filesystem::is_directory(name, ignored)) fail(name, "is a directory");
   errno = 0;
   file_.open(name, std::ios::binary | std::ios::trunc);

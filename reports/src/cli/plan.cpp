@@ -57,6 +57,8 @@ Examples:
   kvwitness plan --layers 32 --heads 8 --head-dim 128 --context 8192 --kind paged --block 16 --pool-blocks 4096)";
 
 /// Far above any config.json; a device that never ends is not read to its end.
+/// Of layers, heads, elements and blocks.
+constexpr std::uint64_t kCountMax = 1U << 24;
 constexpr std::size_t kConfigBytesMax = std::size_t{16} << 20U;
 
 constexpr std::array kFormats = {std::pair{"f32", trace::DType::f32}, std::pair{"f16", trace::DType::f16},
@@ -100,6 +102,8 @@ reports::PlanRequest request_of(const PlanOptions& options) {
                                                reports::text_of_file(options.config, kConfigBytesMax), options.config);
   request.context = options.context != 0 ? options.context : request.model.max_positions;
   if (request.context == 0) throw trace::Error("--context is missing, and no model tells how many positions it has");
+  const bool has_window = std::ranges::any_of(request.model.layers, [](const auto& one) { return one.window.limited; });
+  if (options.slack != 0 && !has_window) throw trace::Error("--slack: no layer has a window that it could be beyond");
   request.slack = options.slack;
   request.sequences = options.sequences;
   const trace::DType native = request.model.type == trace::DType::none ? trace::DType::f32 : request.model.type;
@@ -137,13 +141,13 @@ void plan(const PlanOptions& options) {
 
 void add_geometry_options(CLI::App& command, PlanOptions& options) {
   CLI::Option* config = command.add_option("--config", options.config, "config.json of a model")->type_name("FILE");
-  const CLI::Range counts(1U, (1U << 24));
+  const CLI::Validator counts = whole_number(1, kCountMax);
   command.add_option("--layers", options.layers, "Layers")->check(counts)->excludes(config);
   command.add_option("--heads", options.kv_heads, "Heads with keys and values")->check(counts)->excludes(config);
   command.add_option("--q-heads", options.q_heads, "Query heads (default: as many)")->check(counts)->excludes(config);
   command.add_option("--head-dim", options.head_dim, "Elements of a head's row")->check(counts)->excludes(config);
   CLI::Option* window = command.add_option("--window", options.window, "Keys that a query sees (default: all)")
-                            ->check(CLI::PositiveNumber);
+                            ->check(whole_number(1, trace::kNoPosition - 1));
   window->excludes(config);
   command.add_option("--full-every", options.full_every, "Every n-th layer sees all keys all the same")
       ->check(counts)
@@ -151,7 +155,7 @@ void add_geometry_options(CLI::App& command, PlanOptions& options) {
 }
 
 void add_block_options(CLI::App& command, PlanOptions& options) {
-  const CLI::Range counts(1U, (1U << 24));
+  const CLI::Validator counts = whole_number(1, kCountMax);
   command.add_option("--block", options.block, "Rows of a block, of a kind with blocks (default: the kind's)")
       ->check(counts);
   command
@@ -170,7 +174,7 @@ void add_plan(CLI::App& app, int& exit_code) {
   add_geometry_options(command, *options);
   const CLI::IsMember is_format(format_names());
   command.add_option("--context", options->context, "Positions of a sequence (default: the model's)")
-      ->check(CLI::Range(1U, trace::kNoPosition - 1));
+      ->check(whole_number(1, trace::kNoPosition - 1));
   command
       .add_option("--kind", options->kind,
                   "Kind of store, as `kvwitness list --stores` names it (default: ring; of formats other than f32, "
@@ -178,8 +182,11 @@ void add_plan(CLI::App& app, int& exit_code) {
       ->check(not_empty());
   command.add_option("--dtype", options->k_type, "Format of rows (default: the model's, else f32)")->check(is_format);
   command.add_option("--v-dtype", options->v_type, "Format of value rows, where it is another one")->check(is_format);
-  command.add_option("--slack", options->slack, "Rows beyond the window: of the longest append, less one");
-  command.add_option("--sequences", options->sequences, "Sequences")->check(CLI::PositiveNumber)->capture_default_str();
+  command.add_option("--slack", options->slack, "Rows beyond the window: of the longest append, less one")
+      ->check(whole_number(0, trace::kNoPosition - 1));
+  command.add_option("--sequences", options->sequences, "Sequences")
+      ->check(whole_number(1, trace::kNoPosition - 1))
+      ->capture_default_str();
   add_block_options(command, *options);
   command.add_flag("--rope", options->rope, "Also the keys before rotation, where a kind keeps them");
   command.add_option("--format", options->format, "text or json")

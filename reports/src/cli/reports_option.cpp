@@ -11,6 +11,7 @@
 
 #include <algorithm>
 #include <array>
+#include <charconv>
 #include <filesystem>
 #include <string_view>
 #include <system_error>
@@ -52,6 +53,18 @@ CLI::Validator not_empty() {
 
 CLI::Option* repeatable(CLI::Option* option) {
   return option->take_all()->expected(1)->allow_extra_args(false);
+}
+
+CLI::Validator whole_number(std::uint64_t least, std::uint64_t most) {
+  return CLI::Validator(
+      [least, most](std::string& text) {
+        std::uint64_t number = 0;
+        const char* const end = text.data() + text.size();
+        const auto [last, error] = std::from_chars(text.data(), end, number);
+        if (error == std::errc() && last == end && number >= least && number <= most) return std::string();
+        return fmt::format("'{}' is no whole number from {} to {}", text, least, most);
+      },
+      "");
 }
 
 CLI::Validator seconds_between(double least, double most) {

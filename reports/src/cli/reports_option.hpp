@@ -8,6 +8,7 @@
 
 #include <CLI/CLI.hpp>
 
+#include <cstdint>
 #include <functional>
 #include <memory>
 #include <set>
@@ -69,6 +70,10 @@ void add_report_option(CLI::App& command, std::vector<std::string>& wanted);
 [[nodiscard]] CLI::Validator not_empty();
 /// Lets an option be given again and again, with one value each time: what follows is not its own. Returns it.
 CLI::Option* repeatable(CLI::Option* option);
+
+/// A whole number from `least` to `most`, decimal. The library's own ranges tell bounds as floating-point numbers, and
+/// take what is too large for a number.
+[[nodiscard]] CLI::Validator whole_number(std::uint64_t least, std::uint64_t most);
 
 /// More than anybody waits for an answer.
 inline constexpr double kDaySeconds = 86400;

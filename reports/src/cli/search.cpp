@@ -9,6 +9,7 @@
 #include "table_outputs.hpp"
 
 #include <iostream>
+#include <limits>
 #include <memory>
 #include <optional>
 
@@ -103,7 +104,7 @@ void add_search(CLI::App& app, int& exit_code) {
       ->capture_default_str();
   command.add_option("--scripts", options->scripts, "At most so many scripts (default: as many as the time allows)")
       ->type_name("N")
-      ->check(CLI::PositiveNumber);
+      ->check(whole_number(1, std::numeric_limits<std::uint32_t>::max()));
   command.add_flag("--with-refusals", options->with_refusals,
                    "Mix calls that must be refused into every second script (always so with --mutants)");
   command.add_option("--rule", options->rule, "Only what this rule blames is a failure")->check(not_empty());

@@ -12,6 +12,7 @@
 #include <ostream>
 #include <sstream>
 #include <system_error>
+#include <utility>
 
 namespace kvwitness::reports {
 namespace {
@@ -31,13 +32,21 @@ constexpr std::array kCosts = {
          "bytes copied"},
 };
 
+std::string cost_keys() {
+  std::string keys;
+  for (const Cost& cost : kCosts) keys.append(keys.empty() ? "" : ", ").append(cost.key);
+  return keys;
+}
+
 std::pair<Budgets::Key, Budget> line_of(const JsonReader& json) {
   json.only({"scenario", "store", "allocations_per_token", "adapters_per_token", "copied_bytes_per_token"});
+  Budgets::Key key{json.at("scenario").some_text(), json.at("store").some_text()};
   Budget budget;
   for (const Cost& cost : kCosts) {
     if (const auto value = json.find(cost.key)) budget.*cost.budget = value->count();
   }
-  return {{json.at("scenario").some_text(), json.at("store").some_text()}, budget};
+  if (budget == Budget{}) json.fail("limits nothing: it has none of " + cost_keys());
+  return {std::move(key), budget};
 }
 
 verify::Violation violation_of(const Cost& cost, std::uint64_t allowed, std::uint64_t spent) {

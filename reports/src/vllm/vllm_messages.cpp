@@ -88,9 +88,19 @@ std::string adapter_of(const Members& event) {
   return number ? fmt::format("lora {}", number->count()) : std::string();
 }
 
+/// A text that names something in a trace. MessagePack takes texts as they are, a trace takes UTF-8.
+std::string name_of(std::string text, const JsonReader& from) {
+  try {
+    static_cast<void>(Json(text).dump());
+  } catch (const Json::exception&) {
+    from.fail("is not UTF-8");
+  }
+  return text;
+}
+
 std::string medium_of(const Members& event) {
   const auto told = event.find("medium");
-  std::string medium = told ? told->some_text() : std::string(kDevice);
+  std::string medium = told ? name_of(told->some_text(), *told) : std::string(kDevice);
   std::ranges::transform(medium, medium.begin(), [](unsigned char c) { return static_cast<char>(std::toupper(c)); });
   return medium;
 }
@@ -211,7 +221,7 @@ std::optional<VllmMessage> message_of_frames(const JsonReader& frames) {
   message.number = number_of(parts[parts.size() - 2]);
   const std::string payload = bytes_of(parts.back());
   if (payload.empty() && message.number == std::numeric_limits<std::uint64_t>::max()) return std::nullopt;
-  if (parts.size() == 3) message.topic = bytes_of(parts.front());
+  if (parts.size() == 3) message.topic = name_of(bytes_of(parts.front()), parts.front());
   message.digest = digest_of(payload);
   const std::string name = frames.path() + ": payload";
   const Json batch = shallow_msgpack(payload, name);
