@@ -1,6 +1,5 @@
 #include "kvwitness/core/foreign_store.hpp"
 
-#include "foreign/child_process.hpp"
 #include "kvwitness/core/outside.hpp"
 #include "kvwitness/trace/error.hpp"
 
@@ -8,9 +7,7 @@
 
 #include <chrono>
 #include <csignal>
-#include <fstream>
 #include <string>
-#include <thread>
 #include <vector>
 
 #include <sys/wait.h>
@@ -302,37 +299,6 @@ BOOST_AUTO_TEST_CASE(requests_longer_than_a_pipe_are_sent_while_answers_come) {
       store->read(0, 0, {0, 1}, {std::as_writable_bytes(std::span(k)), std::as_writable_bytes(std::span(v))});
   BOOST_TEST(read.ok(), (store->outside()->lost() == nullptr ? "" : store->outside()->lost()->text));
   BOOST_TEST((k == row));
-}
-
-BOOST_AUTO_TEST_CASE(nothing_that_a_child_started_lives_on) {
-  std::string answer;
-  trace::Loss loss;
-  pid_t grandchild = 0;
-  {
-    ChildProcess child({"/bin/sh", "-c", "sleep 600 & echo $!; wait"});
-    static_cast<void>(child.exchange("", answer, std::chrono::seconds(5), loss));
-    grandchild = static_cast<pid_t>(std::stol(answer));
-  }
-  // It is no child of ours: the system's first process takes it over, and its end may take a moment.
-  bool is_gone = false;
-  for (int i = 0; i < 500 && !is_gone; ++i) {
-    std::ifstream status("/proc/" + std::to_string(grandchild) + "/stat");
-    std::string text;
-    std::getline(status, text);
-    is_gone = text.empty() || text.find(") Z") != std::string::npos;
-    std::this_thread::sleep_for(std::chrono::milliseconds(10));
-  }
-  BOOST_TEST(is_gone);
-  BOOST_TEST(!has_children());
-}
-
-BOOST_AUTO_TEST_CASE(writing_to_a_dead_child_raises_no_signal) {
-  ChildProcess child({"/bin/true"});
-  std::this_thread::sleep_for(std::chrono::milliseconds(100));
-  std::string answer;
-  trace::Loss loss;
-  BOOST_TEST(!child.exchange("anything", answer, std::chrono::seconds(5), loss));
-  BOOST_TEST((loss == trace::Loss{trace::LossKind::ended, 0}));
 }
 
 BOOST_AUTO_TEST_SUITE_END()

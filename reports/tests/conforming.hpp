@@ -30,6 +30,20 @@ inline core::ForeignCommand plugin(const std::string& file) {
   return {{KVWITNESS_BINARY_DIR "/bin/kvwitness", "plugin-host", file}, std::chrono::seconds(10), true};
 }
 
+/// A plug-in compiled of C.
+inline std::string library_of(const Scratch& scratch, const std::string& name, const std::string& source) {
+  std::string library = (scratch.path() / (name + ".so")).string();
+  const auto built = run_shell("cc -shared -fPIC -I" KVWITNESS_SOURCE_DIR "/core/include " +
+                               scratch.write(name + ".c", source).string() + " -o " + library);
+  BOOST_TEST_REQUIRE(built.code == 0, built.output);
+  return library;
+}
+
+/// What a plug-in begins with that is the right ring, `ring_v1`, but for something.
+inline const std::string kOtherRing = "#define kvw_plugin_v1 ring_v1\n#include \"" KVWITNESS_SOURCE_DIR
+                                      "/reports/examples/foreign/ring.c\"\n"
+                                      "#undef kvw_plugin_v1\n";
+
 inline ConformanceResult conform_to(const core::ForeignCommand& command,
                                     const std::vector<std::filesystem::path>& paths, const std::string& filter = {},
                                     double shrink_seconds = 5) {

@@ -4,24 +4,6 @@ using namespace kvwitness;
 using namespace kvwitness::reports;
 using namespace kvwitness::reports::testing;
 
-namespace {
-
-/// A plug-in compiled of C.
-std::string library_of(const Scratch& scratch, const std::string& name, const std::string& source) {
-  std::string library = (scratch.path() / (name + ".so")).string();
-  const auto built = run_shell("cc -shared -fPIC -I" KVWITNESS_SOURCE_DIR "/core/include " +
-                               scratch.write(name + ".c", source).string() + " -o " + library);
-  BOOST_TEST_REQUIRE(built.code == 0, built.output);
-  return library;
-}
-
-/// What a plug-in begins with that is the right ring, `ring_v1`, but for something.
-const std::string kOtherRing = "#define kvw_plugin_v1 ring_v1\n#include \"" KVWITNESS_SOURCE_DIR
-                               "/reports/examples/foreign/ring.c\"\n"
-                               "#undef kvw_plugin_v1\n";
-
-}  // namespace
-
 BOOST_AUTO_TEST_SUITE(plugins)
 
 BOOST_AUTO_TEST_CASE(a_plugin_of_another_version_is_refused_with_a_word) {

@@ -1,5 +1,6 @@
 #include "foreign/child_process.hpp"
 
+#include "foreign/keeper.hpp"
 #include "kvwitness/trace/error.hpp"
 
 #include <algorithm>
@@ -12,7 +13,6 @@
 
 #include <fcntl.h>
 #include <poll.h>
-#include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -27,7 +27,6 @@ constexpr std::chrono::milliseconds kTimeToEnd{1000};
 /// Where another process holds its output, a child's end shows in no pipe: how often is looked for it. A pidfd would
 /// wake us at once, and is refused in some sandboxes.
 constexpr long kLookMilliseconds = 20;
-constexpr int kNotExecuted = 127;  // as shells say it
 
 struct Pipe {
   int read = -1;
@@ -53,20 +52,6 @@ Pipe make_pipe() {
 void close_if_open(int& descriptor) noexcept {
   if (descriptor >= 0) close(descriptor);
   descriptor = -1;
-}
-
-/// In the child, between fork and exec: nothing here may allocate.
-[[noreturn]] void become(char* const* argv, int input, int output, pid_t parent) noexcept {
-  setpgid(0, 0);
-  prctl(PR_SET_PDEATHSIG, SIGKILL);
-  if (getppid() != parent) _exit(kNotExecuted);  // the parent ended before it was asked for
-  if (dup2(input, STDIN_FILENO) < 0 || dup2(output, STDOUT_FILENO) < 0) _exit(kNotExecuted);
-  sigset_t none;
-  sigemptyset(&none);
-  sigprocmask(SIG_SETMASK, &none, nullptr);
-  signal(SIGPIPE, SIG_DFL);
-  execvp(argv[0], argv);
-  _exit(kNotExecuted);
 }
 
 /// Writing to a child that is gone raises SIGPIPE, which belongs to nobody else here.
@@ -117,20 +102,17 @@ ChildProcess::ChildProcess(const std::vector<std::string>& argv) {
     close_if_open(to.write);
     throw;
   }
-  const pid_t parent = getpid();
-  child_ = fork();
-  if (child_ == 0) become(arguments.data(), to.read, from.write, parent);
+  keeper_ = start_kept(arguments.data(), to.read, from.write);
   const int failed = errno;
   close_if_open(to.read);
   close_if_open(from.write);
   input_ = to.write;
   output_ = from.read;
-  if (child_ < 0) {
+  if (keeper_ < 0) {
     close_if_open(input_);
     close_if_open(output_);
     throw trace::Error(std::string("no process for ") + argv.front() + ": " + std::strerror(failed));
   }
-  setpgid(child_, child_);  // whoever comes first; the group must be there before it is ended
   fcntl(input_, F_SETFL, O_NONBLOCK);
   fcntl(output_, F_SETFL, O_NONBLOCK);
 }
@@ -142,18 +124,17 @@ ChildProcess::~ChildProcess() {
 void ChildProcess::end() noexcept {
   close_if_open(input_);
   close_if_open(output_);
-  if (child_ <= 0) return;
-  kill(-child_, SIGKILL);
-  kill(child_, SIGKILL);
-  while (waitpid(child_, nullptr, 0) < 0 && errno == EINTR) {
+  if (keeper_ <= 0) return;
+  kill(keeper_, SIGTERM);
+  while (waitpid(keeper_, nullptr, 0) < 0 && errno == EINTR) {
   }
-  child_ = -1;
+  keeper_ = -1;
 }
 
 bool ChildProcess::is_gone() const noexcept {
   siginfo_t state{};
   // Its status stays for `ending`.
-  return waitid(P_PID, static_cast<id_t>(child_), &state, WEXITED | WNOHANG | WNOWAIT) == 0 && state.si_pid == child_;
+  return waitid(P_PID, static_cast<id_t>(keeper_), &state, WEXITED | WNOHANG | WNOWAIT) == 0 && state.si_pid == keeper_;
 }
 
 ChildProcess::Ready ChildProcess::wait(bool for_input, Clock::time_point deadline) const {
@@ -180,10 +161,8 @@ Loss ChildProcess::ending() {
   const Clock::time_point deadline = Clock::now() + kTimeToEnd;
   int status = 0;
   while (Clock::now() < deadline) {
-    if (waitpid(child_, &status, WNOHANG) == child_) {
-      // Its group may have outlived it.
-      kill(-child_, SIGKILL);
-      child_ = -1;
+    if (waitpid(keeper_, &status, WNOHANG) == keeper_) {
+      keeper_ = -1;
       return loss_of_status(status);
     }
     std::this_thread::sleep_for(std::chrono::milliseconds(1));

@@ -13,8 +13,8 @@
 
 namespace kvwitness::core {
 
-/// Never outlived by its child: the kernel ends the child with the thread that started it, and the destructor ends it
-/// and whatever it started in its process group. Not thread-safe.
+/// Neither the child nor anything that it started outlives this object, nor the thread that made it: see `start_kept`.
+/// Not thread-safe.
 class ChildProcess {
  public:
   using Clock = std::chrono::steady_clock;
@@ -33,9 +33,8 @@ class ChildProcess {
   /// the child did not answer, with the reason in `loss`; it is ended then, and no further call is made.
   [[nodiscard]] bool exchange(std::string_view line, std::string& answer, std::chrono::milliseconds limit,
                               trace::Loss& loss);
-  /// Ends the child and waits for it.
+  /// Ends the child and all that it started, and waits for it.
   void end() noexcept;
-  [[nodiscard]] pid_t id() const noexcept { return child_; }
 
  private:
   /// What a wait for the child's pipes found.
@@ -49,9 +48,9 @@ class ChildProcess {
   /// Why nothing more comes: the child ended, or it closed its output.
   [[nodiscard]] trace::Loss ending();
 
-  pid_t child_ = -1;  ///< -1: ended
-  int input_ = -1;    ///< we write
-  int output_ = -1;   ///< we read
+  pid_t keeper_ = -1;  ///< -1: ended, and so is the child
+  int input_ = -1;     ///< we write
+  int output_ = -1;    ///< we read
   std::string received_;
 };
 
