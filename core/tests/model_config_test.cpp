@@ -212,4 +212,20 @@ BOOST_AUTO_TEST_CASE(a_family_has_a_head_width_of_its_own) {
   BOOST_TEST(config.head_dim == 256U);
 }
 
+BOOST_AUTO_TEST_CASE(what_is_no_configuration_is_told_by_line) {
+  const auto fault_of = [](const std::string& text) {
+    try {
+      static_cast<void>(model_config_from_json(text, "config.json"));
+    } catch (const kvwitness::trace::Error& error) {
+      return std::string(error.what());
+    }
+    return std::string("none");
+  };
+  BOOST_TEST(fault_of("{\n \"a\" 1}").starts_with("config.json:2:6: no JSON: "));
+  BOOST_TEST(
+      fault_of("{\n \"hidden_size\": 1e999}").starts_with("config.json:2:17: a number that is more than a double"));
+  BOOST_TEST(fault_of("{\"hidden_size\": 1,\n \"hidden_size\": 2}") ==
+             "config.json:2:2: the key 'hidden_size' is given twice");
+}
+
 BOOST_AUTO_TEST_SUITE_END()

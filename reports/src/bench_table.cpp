@@ -2,7 +2,7 @@
 
 #include "file_error.hpp"
 #include "input_file.hpp"
-#include "kvwitness/trace/error.hpp"
+#include "kvwitness/trace/checked_json.hpp"
 #include "style.hpp"
 
 #include <fmt/format.h>
@@ -24,16 +24,6 @@ constexpr std::size_t kBytesMax = std::size_t{64} << 20U;
 
 [[noreturn]] void fail(const std::string& file, const std::string& what) {
   throw trace::Error(trace::Location{file, {}, {}, {}}, what);
-}
-
-json parsed(std::string_view text, const std::string& file) {
-  try {
-    return json::parse(text);
-  } catch (const json::parse_error& error) {
-    throw trace::Error(trace::Location{file, {}, {}, error.byte > 0 ? error.byte - 1 : 0}, "this is no JSON");
-  } catch (const json::exception&) {
-    fail(file, "a number in it is beyond every double");
-  }
 }
 
 /// The member of an object, of the type that `is_it` tells.
@@ -143,7 +133,7 @@ std::size_t BenchTable::met() const noexcept {
 }
 
 BenchTable bench_table_from_json(std::string_view text, const std::string& file) {
-  const json document = parsed(text, file);
+  const json document = trace::parse_json<json>(text, file);
   if (!document.is_object()) fail(file, "this is no result of Google Benchmark");
   const json& context = member(document, "context", &json::is_object, file);
   const json& benchmarks = member(document, "benchmarks", &json::is_array, file);
@@ -176,7 +166,7 @@ BenchTable bench_table_from_json(std::string_view text, const std::string& file)
 }
 
 BenchTable read_bench_table(const std::filesystem::path& file) {
-  return bench_table_from_json(text_of_file(file, kBytesMax), file.string());
+  return bench_table_from_json(text_of_file(file, kBytesMax), shown_name(file));
 }
 
 void write_bench_text(const BenchTable& table, std::ostream& out) {

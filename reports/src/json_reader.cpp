@@ -1,6 +1,6 @@
 #include "json_reader.hpp"
 
-#include "kvwitness/trace/error.hpp"
+#include "kvwitness/trace/checked_json.hpp"
 
 #include <fmt/format.h>
 
@@ -8,59 +8,18 @@
 #include <charconv>
 #include <iterator>
 #include <limits>
-#include <set>
 
 namespace kvwitness::reports {
-namespace {
-
-/// Refuses what the parser would take the last of.
-class DoubledKeys {
- public:
-  bool operator()(int /*depth*/, Json::parse_event_t event, Json& parsed) {
-    if (event == Json::parse_event_t::object_start) open_.emplace_back();
-    if (event == Json::parse_event_t::object_end) open_.pop_back();
-    if (event == Json::parse_event_t::key && !open_.back().insert(parsed.get<std::string>()).second)
-      throw trace::Error("the key '" + parsed.get<std::string>() + "' is given twice");
-    return true;
-  }
-
- private:
-  std::vector<std::set<std::string>> open_;
-};
-
-/// `behind`: bytes up to the end of what is wrong.
-trace::Location place_in(std::string_view text, const std::string& file, std::size_t behind) {
-  const std::string_view before = text.substr(0, behind == 0 ? 0 : behind - 1);
-  const std::size_t line_end = before.rfind('\n');
-  const std::size_t line_begin = line_end == std::string_view::npos ? 0 : line_end + 1;
-  const auto lines = static_cast<std::uint64_t>(std::ranges::count(before, '\n'));
-  return {file, lines + 1, before.size() - line_begin + 1, {}};
-}
-
-}  // namespace
 
 std::string reason_of(const nlohmann::json::exception& error) {
   constexpr int kNumberOverflow = 406;  // the library's number for it
   if (error.id == kNumberOverflow) return "a number in it is more than a double can hold";
-  const std::string_view what = error.what();
-  // "...while parsing array - unexpected ..." of JSON, "...while parsing MessagePack value: unexpected ..." of msgpack.
-  if (const std::size_t at = what.find(" - "); at != std::string_view::npos) return std::string(what.substr(at + 3));
-  const std::size_t form = what.find("MessagePack ");
-  const std::size_t at = form == std::string_view::npos ? form : what.find(": ", form);
-  return at == std::string_view::npos ? "a value is not as it must be" : std::string(what.substr(at + 2));
+  return trace::json_fault(error.what());
 }
 
 Json parse_json(std::istream& in, const std::string& file) {
   const std::string text{std::istreambuf_iterator<char>(in), std::istreambuf_iterator<char>()};
-  try {
-    return Json::parse(text, DoubledKeys());
-  } catch (const nlohmann::json::parse_error& error) {
-    throw trace::Error(place_in(text, file, error.byte), "no JSON: " + reason_of(error));
-  } catch (const nlohmann::json::exception& error) {
-    throw trace::Error(trace::Location{file, {}, {}, {}}, reason_of(error));
-  } catch (const trace::Error& error) {
-    throw trace::Error(file + ": " + error.what());
-  }
+  return trace::parse_json<Json>(text, file);
 }
 
 JsonReader JsonReader::at(std::string_view key) const {

@@ -237,6 +237,28 @@ BOOST_AUTO_TEST_CASE(a_long_matrix_needs_the_callers_word) {
   BOOST_TEST(parse(text, options).cases.size() == 1600U);
 }
 
+BOOST_AUTO_TEST_CASE(a_value_that_a_parameter_cannot_take_is_told_with_it) {
+  const std::string text = script_with(R"("params": {"n": [3, 4]}, "steps": [{"op": "decode", "count": "${n}"}])");
+  const auto refused = [&](const std::string& name, const std::string& value) {
+    LoadOptions options;
+    options.params = {{name, value}};
+    try {
+      static_cast<void>(parse_script(text, "s.jsonc", options));
+    } catch (const trace::Error& error) {
+      BOOST_TEST(error.location().line.has_value());
+      return error.message();
+    }
+    return std::string("taken");
+  };
+  BOOST_TEST(refused("n", "-1").ends_with("count: -1 is not in 1 .. 2147483648 (parameter n=-1)"), refused("n", "-1"));
+  BOOST_TEST(refused("n", "0").ends_with("0 is not in 1 .. 2147483648 (parameter n=0)"));
+  BOOST_TEST(refused("n", "1.5").ends_with("must be an integer, not a number (parameter n=1.5)"), refused("n", "1.5"));
+  BOOST_TEST(refused("n", "few").ends_with("must be an integer, not a text (parameter n=few)"));
+  BOOST_TEST(refused("n", "99999999999999999999").ends_with("(parameter n=99999999999999999999)"));
+  BOOST_TEST(refused("n", "").ends_with("must be an integer, not a text (parameter n=)"));
+  BOOST_TEST(refused("n", "5") == "taken");
+}
+
 BOOST_AUTO_TEST_CASE(a_caller_overrides_seed_and_parameters) {
   LoadOptions options;
   options.seed = 7;

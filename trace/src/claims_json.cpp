@@ -2,11 +2,11 @@
 
 #include "hex.hpp"
 #include "json_object.hpp"
+#include "kvwitness/trace/checked_json.hpp"
 #include "kvwitness/trace/digest.hpp"
 #include "kvwitness/trace/names.hpp"
 
 #include <cmath>
-#include <set>
 #include <span>
 
 namespace kvwitness::trace {
@@ -231,34 +231,10 @@ void get_array(JsonObject& object, std::string_view key, std::vector<T>& target,
   object.for_each(key, [&](const json& value, const std::string& at) { target.push_back(read(value, at)); });
 }
 
-/// Keeps the keys met in each open object, since nlohmann lets the last of two equal keys win.
-class DoubledKeys {
- public:
-  void operator()(json::parse_event_t event, const json& parsed) {
-    if (event == json::parse_event_t::object_start) open_.emplace_back();
-    if (event == json::parse_event_t::object_end) open_.pop_back();
-    if (event == json::parse_event_t::key && !open_.back().insert(parsed.get<std::string>()).second)
-      throw Error("the key '" + parsed.get<std::string>() + "' stands twice in one object");
-  }
-
- private:
-  std::vector<std::set<std::string>> open_;
-};
-
 }  // namespace
 
 json parse_strict(std::string_view text) {
-  DoubledKeys doubled;
-  try {
-    return json::parse(text, [&doubled](int, json::parse_event_t event, json& parsed) {
-      doubled(event, parsed);
-      return true;
-    });
-  } catch (const json::parse_error& error) {
-    throw Error(Location{{}, {}, {}, error.byte > 0 ? error.byte - 1 : 0}, "this is not JSON");
-  } catch (const json::exception&) {
-    throw Error("a number is more than a double can hold");
-  }
+  return parse_json_at<json>(text, [](std::size_t offset) { return Location{{}, {}, {}, offset}; });
 }
 
 std::string dump(const ordered_json& value) {

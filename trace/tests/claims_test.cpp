@@ -109,8 +109,8 @@ BOOST_AUTO_TEST_CASE(numbers_that_do_not_fit_are_refused) {
 }
 
 BOOST_AUTO_TEST_CASE(doubled_keys_are_refused_on_every_level) {
-  BOOST_TEST(names(message_of(R"({"title":"a","title":"b"})"), "'title' stands twice"));
-  BOOST_TEST(names(message_of(R"({"stores":[{"name":"a","name":"b"}]})"), "'name' stands twice"));
+  BOOST_TEST(names(message_of(R"({"title":"a","title":"b"})"), "'title' is given twice"));
+  BOOST_TEST(names(message_of(R"({"stores":[{"name":"a","name":"b"}]})"), "'name' is given twice"));
   BOOST_TEST(message_of(R"({"stores":[{"name":"a"},{"name":"b"}]})") == "accepted");
 }
 

@@ -1,6 +1,6 @@
 #include "kvwitness/core/decoder/checkpoint.hpp"
 
-#include "model/bounded_json.hpp"
+#include "kvwitness/trace/checked_json.hpp"
 #include "model/config_reader.hpp"
 
 #include <fmt/format.h>
@@ -46,7 +46,7 @@ void refuse_what_is_not_computed(const ConfigReader& reader) {
 }  // namespace
 
 DecoderConfig decoder_config_from_json(std::string_view text, const std::string& file_name) try {
-  const ConfigReader reader(parse_bounded<json>(text, file_name), file_name);
+  const ConfigReader reader(trace::parse_json<json>(text, file_name), file_name);
   refuse_what_is_not_computed(reader);
   DecoderConfig config;
   config.hidden = reader.size("hidden_size");

@@ -1,7 +1,6 @@
 #include "kvwitness/core/decoder/checkpoint.hpp"
 
-#include "kvwitness/trace/error.hpp"
-#include "model/bounded_json.hpp"
+#include "kvwitness/trace/checked_json.hpp"
 
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
@@ -66,7 +65,9 @@ class SafetensorsFile {
       fail(fmt::format("a header of {} bytes does not fit", length), 0);
     std::string text(length, '\0');
     if (!stream_.read(text.data(), static_cast<std::streamsize>(length))) fail("the header is cut off", 8);
-    header_ = parse_bounded<json>(text, path_.string(), 8);
+    header_ = trace::parse_json_at<json>(text, [&](std::size_t offset) {
+      return trace::Location{path_.string(), {}, {}, sizeof(std::uint64_t) + offset};
+    });
     if (!header_.is_object()) fail("the header is no object", 8);
     data_ = 8 + length;
     check_layout(file_bytes - data_);

@@ -1,6 +1,6 @@
 #include "kvwitness/core/model_config.hpp"
 
-#include "model/bounded_json.hpp"
+#include "kvwitness/trace/checked_json.hpp"
 #include "model/config_reader.hpp"
 
 #include <fmt/format.h>
@@ -226,7 +226,7 @@ ModelConfig read_model_config(const ConfigReader& whole) {
 }
 
 ModelConfig model_config_from_json(std::string_view text, const std::string& file_name) try {
-  return read_model_config(ConfigReader(parse_bounded<Json>(text, file_name), file_name));
+  return read_model_config(ConfigReader(trace::parse_json<Json>(text, file_name), file_name));
 } catch (const Json::exception&) {
   trace::Location where;
   where.file = file_name;

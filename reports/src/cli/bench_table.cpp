@@ -41,7 +41,7 @@ int bench_table(const BenchTableOptions& options) {
 void add_bench_table(CLI::App& app, int& exit_code) {
   const auto options = std::make_shared<BenchTableOptions>();
   CLI::App& command = *app.add_subcommand("bench-table", "Show results of kvwitness_bench as a table of ratios");
-  command.add_option("results", options->results, "JSON of Google Benchmark")->required();
+  command.add_option("results", options->results, "JSON of Google Benchmark; - is standard input")->required();
   command.add_option("--format", options->format, "Form of the table")
       ->check(CLI::IsMember({"text", "markdown"}))
       ->capture_default_str();

@@ -7,6 +7,7 @@
 #include "kvwitness/reports/text.hpp"
 #include "kvwitness/trace/error.hpp"
 
+#include "input_file.hpp"
 #include "output.hpp"
 #include "reports_option.hpp"
 #include "temporary_directory.hpp"
@@ -171,6 +172,8 @@ CaseRun case_run(const CaseOptions& options) {
     throw trace::Error("--update=budgets needs --budgets FILE");
   if (options.allow_growth && !suite.update_budgets)
     throw trace::Error("--allow-growth is about --budgets FILE --update");
+  if (suite.update_budgets && options.budgets == reports::kStandardInput)
+    throw trace::Error("--update needs a file of budgets to write to, not standard input");
   if (!options.replay.empty()) return replayed(std::move(run), options);
   run.paths = selected_paths(options.selection);
   return run;

@@ -23,6 +23,7 @@ Examples:
   kvwitness check traces/ring+wrap-identity@tokens=17,window=4@ring.jsonl
   kvwitness check run.blocks --rule position-order --rule window-exact
   kvwitness check *.jsonl --report junit=out.xml
+  my-engine | kvwitness check -
   kvwitness check --from vllm kv-events.jsonl)";
 
 int check(const CheckOptions& options) {
@@ -30,10 +31,12 @@ int check(const CheckOptions& options) {
   reports::SuiteResult result;
   TraceSource source(options.from);
   for (const std::string& trace : options.traces) {
-    result.cases.push_back(reports::check_trace(source.trace_of(trace), {.only = options.rules}));
+    source.read(trace, [&](const std::filesystem::path& file) {
+      result.cases.push_back(reports::check_trace(file, {.only = options.rules}));
+      reports.add_case(result.cases.back());
+    });
     result.cases.back().trace = trace;
     result.seconds += result.cases.back().seconds;
-    reports.add_case(result.cases.back());
   }
   reports.finish(result, [](const reports::SuiteResult& done, std::ostream& out, bool color) {
     for (const reports::CaseResult& one : done.cases) reports::write_rules(one, out, {.color = color});
@@ -46,7 +49,8 @@ int check(const CheckOptions& options) {
 void add_check(CLI::App& app, int& exit_code) {
   const auto options = std::make_shared<CheckOptions>();
   CLI::App& command = *app.add_subcommand("check", "Judge saved traces, rule by rule");
-  command.add_option("traces", options->traces, "Traces, JSONL or blocks, or what --from says")->required();
+  command.add_option("traces", options->traces, "Traces, JSONL or blocks, or what --from says; - is standard input")
+      ->required();
   add_from_option(command, options->from);
   repeatable(command.add_option("--rule", options->rules, "Judge by this rule only; may be repeated"));
   add_report_option(command, options->reports);

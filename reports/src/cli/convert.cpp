@@ -5,6 +5,7 @@
 #include "kvwitness/trace/error.hpp"
 
 #include "commands.hpp"
+#include "input_file.hpp"
 #include "output.hpp"
 #include "trace_source.hpp"
 
@@ -29,6 +30,7 @@ A trace that was cut off is converted as far as it goes, and the exit code is 9.
 
 Examples:
   kvwitness convert run.jsonl --to blocks -o run.blocks
+  gzip -dc run.jsonl.gz | kvwitness convert - --to blocks -o run.blocks
   kvwitness convert run.blocks --to jsonl -o - | grep Refused
   kvwitness convert run.jsonl --to perfetto -o run.perfetto.json
   kvwitness convert --from vllm kv-events.msgpack --to jsonl -o kv-events.jsonl)";
@@ -40,6 +42,7 @@ int incomplete(const std::string& why) {
 
 /// Standard output may be the trace too, appended to by the shell.
 void refuse_same_file(const ConvertOptions& options) {
+  if (options.trace == reports::kStandardInput) return;  // which is read to its end first
   const bool is_standard = options.output == "-";
   std::error_code differs;
   if (std::filesystem::equivalent(options.trace, is_standard ? "/dev/stdout" : options.output, differs))
@@ -63,10 +66,7 @@ trace::TraceEnd convert_to_output(const std::filesystem::path& trace, trace::Tra
   return end;
 }
 
-int convert(const ConvertOptions& options) {
-  TraceSource source(options.from);
-  const std::filesystem::path trace = source.trace_of(options.trace);
-  refuse_same_file(options);
+int convert_trace(const ConvertOptions& options, const std::filesystem::path& trace) {
   if (options.to == "perfetto") return convert_to_timeline(options, trace);
   const trace::TraceFormat format = *trace::trace_format(options.to);
   const trace::TraceEnd end =
@@ -74,12 +74,20 @@ int convert(const ConvertOptions& options) {
   return end.complete ? 0 : incomplete(end.why);
 }
 
+int convert(const ConvertOptions& options) {
+  refuse_same_file(options);
+  return TraceSource(options.from).read(options.trace, [&](const std::filesystem::path& trace) {
+    return convert_trace(options, trace);
+  });
+}
+
 }  // namespace
 
 void add_convert(CLI::App& app, int& exit_code) {
   const auto options = std::make_shared<ConvertOptions>();
   CLI::App& command = *app.add_subcommand("convert", "Convert a trace into another form");
-  command.add_option("trace", options->trace, "Trace, JSONL or blocks, or what --from says")->required();
+  command.add_option("trace", options->trace, "Trace, JSONL or blocks, or what --from says; - is standard input")
+      ->required();
   add_from_option(command, options->from);
   command.add_option("--to", options->to, "Form")->required()->check(CLI::IsMember({"jsonl", "blocks", "perfetto"}));
   command.add_option("-o,--output", options->output, "File; - is standard output")->required();

@@ -6,6 +6,7 @@
 #include "commands.hpp"
 #include "output.hpp"
 #include "reports_option.hpp"
+#include "trace_source.hpp"
 
 #include <iostream>
 
@@ -29,7 +30,8 @@ Examples:
   kvwitness inspect run.jsonl                                   how many events of which type, and their bytes
   kvwitness inspect run.jsonl --events --type AdapterInserted   every copy, one a line
   kvwitness inspect run.jsonl --events --layer 1 --position 17  what happened to a position
-  kvwitness inspect run.jsonl --slots --step 0                  slots and windows after every token of a step)";
+  kvwitness inspect run.jsonl --slots --step 0                  slots and windows after every token of a step
+  gzip -dc run.jsonl.gz | kvwitness inspect -)";
 
 std::size_t terminal_columns() {
   winsize size{};
@@ -47,7 +49,8 @@ int inspect(const InspectArguments& arguments) {
   const auto write = arguments.slots    ? &reports::write_slots
                      : arguments.events ? &reports::write_events
                                         : &reports::write_summary;
-  const reports::Inspected seen = write(arguments.trace, output.stream(), options);
+  const reports::Inspected seen = TraceSource().read(
+      arguments.trace, [&](const std::filesystem::path& trace) { return write(trace, output.stream(), options); });
   output.close();
   if (!seen.complete) return static_cast<int>(reports::ExitCode::inconclusive);
   if (seen.found) return static_cast<int>(reports::ExitCode::pass);
@@ -60,7 +63,7 @@ int inspect(const InspectArguments& arguments) {
 void add_inspect(CLI::App& app, int& exit_code) {
   const auto arguments = std::make_shared<InspectArguments>();
   CLI::App& command = *app.add_subcommand("inspect", "Look into a trace: summary, events, slots");
-  command.add_option("trace", arguments->trace, "Trace, JSONL or blocks")->required();
+  command.add_option("trace", arguments->trace, "Trace, JSONL or blocks; - is standard input")->required();
   CLI::Option* types = repeatable(command.add_option(
       "--type", arguments->types, "Only events of this type (Append, Refused, ...); may be repeated"));
   command.add_option("--step", arguments->filter.step, "Only what belongs to this step of the script, from 0");

@@ -35,6 +35,8 @@ Exit codes, the first that applies:
   4  nothing was selected
   0  pass
 
+Where a command reads a file, - is standard input, and standard output where it writes one.
+
 Colour: NO_COLOR=1 turns it off, CLICOLOR_FORCE=1 on; else it depends on the terminal.)";
 
 /// Also of a call for help, which ends in 0.

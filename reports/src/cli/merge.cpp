@@ -45,7 +45,7 @@ int merge(const MergeOptions& options) {
 void add_merge(CLI::App& app, int& exit_code) {
   const auto options = std::make_shared<MergeOptions>();
   CLI::App& command = *app.add_subcommand("merge", "Join the JSON reports of shards");
-  command.add_option("reports", options->files, "JSON reports of run --shard")->required();
+  command.add_option("reports", options->files, "JSON reports of run --shard; - is standard input")->required();
   add_report_option(command, options->reports);
   command.footer(kFooter);
   command.callback([options, &exit_code] { exit_code = merge(*options); });

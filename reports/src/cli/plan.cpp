@@ -97,9 +97,10 @@ core::ModelConfig geometry_of(const PlanOptions& options) {
 
 reports::PlanRequest request_of(const PlanOptions& options) {
   reports::PlanRequest request;
-  request.model = options.config.empty() ? geometry_of(options)
-                                         : core::model_config_from_json(
-                                               reports::text_of_file(options.config, kConfigBytesMax), options.config);
+  request.model = options.config.empty()
+                      ? geometry_of(options)
+                      : core::model_config_from_json(reports::text_of_file(options.config, kConfigBytesMax),
+                                                     reports::shown_name(options.config));
   request.context = options.context != 0 ? options.context : request.model.max_positions;
   if (request.context == 0) throw trace::Error("--context is missing, and no model tells how many positions it has");
   const bool has_window = std::ranges::any_of(request.model.layers, [](const auto& one) { return one.window.limited; });
@@ -140,7 +141,8 @@ void plan(const PlanOptions& options) {
 }
 
 void add_geometry_options(CLI::App& command, PlanOptions& options) {
-  CLI::Option* config = command.add_option("--config", options.config, "config.json of a model")->type_name("FILE");
+  CLI::Option* config =
+      command.add_option("--config", options.config, "config.json of a model; - is standard input")->type_name("FILE");
   const CLI::Validator counts = whole_number(1, kCountMax);
   command.add_option("--layers", options.layers, "Layers")->check(counts)->excludes(config);
   command.add_option("--heads", options.kv_heads, "Heads with keys and values")->check(counts)->excludes(config);

@@ -24,7 +24,8 @@ std::uint64_t seed_of(const std::string& text) {
 }  // namespace
 
 void add_selection_options(CLI::App& command, SelectionOptions& options) {
-  command.add_option("paths", options.paths, "Scripts, or directories searched for *.jsonc (default: the library)");
+  command.add_option("paths", options.paths,
+                     "Scripts, or directories searched for *.jsonc (default: the library); - is standard input");
   command.add_option("--filter", options.filter, "Only what this glob (* and ?) matches: an id, id[variant] or a tag")
       ->check(not_empty());
   repeatable(command.add_option("--tag", options.tags, "Only scripts with this tag; may be repeated"));

@@ -114,7 +114,7 @@ SuiteResult read_json(std::istream& in, const std::string& name) {
 
 SuiteResult load_json(const std::filesystem::path& file) {
   std::istringstream in(text_of_file(file));
-  return read_json(in, file.string());
+  return read_json(in, shown_name(file));
 }
 
 }  // namespace kvwitness::reports

@@ -118,7 +118,7 @@ Budgets Budgets::read(std::istream& in, const std::string& name) {
 
 Budgets Budgets::load(const std::filesystem::path& file) {
   std::istringstream in(text_of_file(file));
-  return read(in, file.string());
+  return read(in, shown_name(file));
 }
 
 void Budgets::write(std::ostream& out) const {

@@ -70,7 +70,7 @@ KnownFailures KnownFailures::read(std::istream& in, const std::string& name) {
 
 KnownFailures KnownFailures::load(const std::filesystem::path& file) {
   std::istringstream in(text_of_file(file));
-  return read(in, file.string());
+  return read(in, shown_name(file));
 }
 
 std::string KnownFailures::place_of(const KnownFailure& line) const {

@@ -164,7 +164,7 @@ class Work {
       if (!file.empty()) files.push_back(file);
     for (const fs::path& file : files) {
       // Goldens and budgets may be still to come.
-      if (fs::exists(file)) text += text_of_file(file);
+      if (file == kStandardInput || fs::exists(file)) text += text_of_file(file);
       text += '\0';
     }
     const Request& request = selection_.request;

@@ -5,6 +5,8 @@
 #include "kvwitness/reports/selection.hpp"
 #include "kvwitness/reports/suite.hpp"
 
+#include "input_file.hpp"
+
 #include <algorithm>
 #include <filesystem>
 #include <set>
@@ -22,7 +24,9 @@ class ScriptGoldens {
         golden_(GoldenFile::load(file_)),
         update_(options.update_goldens) {
     const bool was_named = std::ranges::find(paths, selected.script.file) != paths.end();
-    in_use_ = !options.seed && options.params.empty() && (std::filesystem::exists(file_) || (update_ && was_named));
+    const bool has_place = selected.script.file != kStandardInput;
+    in_use_ = has_place && !options.seed && options.params.empty() &&
+              (std::filesystem::exists(file_) || (update_ && was_named));
     for (const scenarios::Case& one : selected.script.cases) variants_.insert(one.claims.variant);
   }
 

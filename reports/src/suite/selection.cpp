@@ -5,6 +5,7 @@
 #include "kvwitness/verify/checker.hpp"
 
 #include "file_error.hpp"
+#include "input_file.hpp"
 
 #include <algorithm>
 #include <map>
@@ -16,6 +17,9 @@ namespace kvwitness::reports {
 namespace {
 
 namespace fs = std::filesystem;
+
+/// Far above any script, which the parser limits; a device that never ends is not read to its end.
+constexpr std::uint64_t kScriptBytesMax = std::uint64_t{16} << 20U;
 
 struct ScriptFile {
   fs::path file;
@@ -53,6 +57,10 @@ void find_in_directory(const fs::path& directory, const fs::path& root, std::vec
 std::vector<ScriptFile> find_scripts(const std::vector<fs::path>& paths, const fs::path& root) {
   std::vector<ScriptFile> files;
   for (const fs::path& path : paths) {
+    if (path == kStandardInput) {
+      files.push_back({path, root, true});
+      continue;
+    }
     std::error_code failed;
     const fs::file_status status = fs::status(path, failed);
     if (!fs::exists(status)) throw_file_error(path, "no such file or directory");
@@ -63,6 +71,13 @@ std::vector<ScriptFile> find_scripts(const std::vector<fs::path>& paths, const f
     }
   }
   return files;
+}
+
+scenarios::Script load(const fs::path& file, const scenarios::LoadOptions& options) {
+  if (file != kStandardInput) return scenarios::load_script(file, options);
+  scenarios::Script script = scenarios::parse_script(text_of_file(file, kScriptBytesMax), shown_name(file), options);
+  script.file = file;
+  return script;
 }
 
 std::vector<std::string> rule_ids() {
@@ -169,15 +184,15 @@ std::vector<SelectedScript> load_scripts(const std::vector<fs::path>& paths, con
   std::set<fs::path> seen;
   for (const ScriptFile& found : find_scripts(paths, options.root)) {
     if (!seen.insert(fs::weakly_canonical(found.file)).second) continue;
-    scenarios::LoadOptions load;
-    load.root = found.root;
-    load.seed = options.seed;
-    load.rules = rule_ids();
-    SelectedScript selected{scenarios::load_script(found.file, load), found.root, {}};
+    scenarios::LoadOptions how;
+    how.root = found.root;
+    how.seed = options.seed;
+    how.rules = rule_ids();
+    SelectedScript selected{load(found.file, how), found.root, {}};
     // A value that a script cannot take is no error of a script that was not asked for.
     if (!options.params.empty() && may_match(options.filter, selected.script)) {
-      load.params = options.params;
-      selected.script = scenarios::load_script(found.file, load);
+      how.params = options.params;
+      selected.script = load(found.file, how);
     }
     const auto [other, fresh] = ids.emplace(selected.script.id, found.file);
     if (!fresh) {

@@ -26,7 +26,8 @@ bool is_word(std::string_view text, std::string_view extra) noexcept {
 }
 
 void Value::fail(const std::string& message) const {
-  throw error_at(*file_, node_->place, name_ + ": " + message);
+  const std::string made_of = node_->param.empty() ? "" : fmt::format(" (parameter {})", node_->param);
+  throw error_at(*file_, node_->place, name_ + ": " + message + made_of);
 }
 
 trace::Location Value::location() const {

@@ -31,6 +31,7 @@ struct Node {
   std::uint64_t integer = 0;
   double number = 0;
   std::string text;             ///< of a text; of a number, as the file writes it
+  std::string param;            ///< "name=value" of the parameter that it was made of; empty: it stands in the file so
   std::vector<Node> items;      ///< of a list
   std::vector<Member> members;  ///< of an object, in the order of the file
 };

@@ -7,7 +7,9 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <cctype>
 #include <functional>
+#include <optional>
 
 namespace kvwitness::scenarios {
 namespace {
@@ -24,18 +26,24 @@ void require_parameter(const Value& value) {
   for (const Value& item : value.list()) require_scalar(item);
 }
 
-/// A caller's value: an integer, `true`, `false` or `null` where it reads as one, otherwise a text.
+std::optional<Node> read_number(const std::string& text, Place place) {
+  if (text.empty() || (text.front() != '-' && !std::isdigit(static_cast<unsigned char>(text.front())))) return {};
+  try {
+    Node node = parse_located(text, "").root;
+    node.place = place;
+    return node;
+  } catch (const trace::Error&) {
+    return {};
+  }
+}
+
+/// A caller's value: a number, `true`, `false` or `null` where it reads as one, otherwise a text.
 Node read_override(const std::string& text, Place place) {
+  if (auto number = read_number(text, place)) return *std::move(number);
   Node node;
   node.place = place;
   node.text = text;
-  const bool is_integer =
-      !text.empty() && text.size() < 19 && std::ranges::all_of(text, [](char c) { return c >= '0' && c <= '9'; });
-  if (is_integer) {
-    node.kind = NodeKind::integer;
-    node.integer = std::stoull(text);
-    node.text = std::to_string(node.integer);
-  } else if (text == "true" || text == "false") {
+  if (text == "true" || text == "false") {
     node.kind = NodeKind::boolean;
     node.boolean = text == "true";
   } else if (text != "null") {
@@ -175,10 +183,13 @@ Node Substitution::apply_text(const Node& node) {
     if (open == std::string_view::npos) return result;
     const std::size_t close = text.find('}', open);
     if (close == std::string_view::npos) throw error_at(*file_, node.place, fmt::format("'{}': ${{ without }}", text));
-    const Node& value = lookup(text.substr(open + 2, close - open - 2), node);
+    const std::string_view name = text.substr(open + 2, close - open - 2);
+    const Node& value = lookup(name, node);
+    result.param = fmt::format("{}={}", name, written(value));
     if (open == 0 && close + 1 == text.size()) {
       Node whole = value;
       whole.place = node.place;
+      whole.param = std::move(result.param);
       return whole;
     }
     result.text += written(value);
