@@ -77,13 +77,17 @@ BOOST_AUTO_TEST_CASE(what_a_child_started_ends_with_it) {
   }
 }
 
-BOOST_AUTO_TEST_CASE(what_an_orphan_started_ends_with_the_child) {
-  Parent parent("sh -c 'setsid sleep 600 & echo $!'", "wait; sleep 600");
+/// The shell that started it has ended before it was told.
+BOOST_AUTO_TEST_CASE(an_orphan_ends_with_the_child) {
+  std::optional<ChildProcess> child;
+  child.emplace(std::vector<std::string>{
+      "/bin/sh", "-c", "read line; orphan=$(sh -c 'setsid sleep 600 > /dev/null & echo $!'); echo $orphan; sleep 600"});
   std::string answer;
   Loss loss;
-  BOOST_TEST_REQUIRE(parent.child->exchange("", answer, std::chrono::seconds(5), loss));
-  const pid_t orphan = static_cast<pid_t>(std::stol(answer));
-  parent.child.reset();
+  BOOST_TEST_REQUIRE(child->exchange("", answer, std::chrono::seconds(5), loss));
+  const auto orphan = static_cast<pid_t>(std::stol(answer));
+  BOOST_TEST_REQUIRE(is_alive(orphan));
+  child.reset();
   BOOST_TEST(!is_alive(orphan));
 }
 

@@ -170,6 +170,25 @@ BOOST_AUTO_TEST_CASE(reported_numbers_add_up) {
   }
 }
 
+BOOST_AUTO_TEST_CASE(reported_numbers_have_the_unit_of_their_name) {
+  const auto with = [](std::size_t which, trace::Unit unit) {
+    Ring trace;
+    trace.edit<trace::Reported>(which, [&](trace::Reported& reported) { reported.unit = unit; });
+    return trace.failing();
+  };
+  BOOST_CHECK(with(0, trace::Unit::positions) == std::vector<std::string>{kRule});
+  BOOST_CHECK(with(1, trace::Unit::none) == std::vector<std::string>{kRule});
+  BOOST_CHECK(with(2, trace::Unit::bytes) == std::vector<std::string>{kRule});
+  BOOST_CHECK(with(2, trace::Unit::positions).empty());
+  // Of a name of its own, what a store likes.
+  Ring named;
+  named.edit<trace::Reported>(1, [](trace::Reported& reported) {
+    reported.what = trace::hash_name("tokens-seen");
+    reported.unit = trace::Unit::tokens;
+  });
+  BOOST_CHECK(named.failing().empty());
+}
+
 BOOST_AUTO_TEST_CASE(offsets_may_run_either_way_but_not_overlap) {
   OffsetLaw down;
   BOOST_CHECK(down.admits(0, 160, 16));

@@ -33,7 +33,8 @@ constexpr RuleInfo kInfo{
         "append of n at T to a layer with rope: rotated to [T, T + n); evict of [a, b) by a store that renumbers: "
         "Rotate = (p, applied p, from raw, once) for each p in [a, T - (b - a)), in this order, and none else; the key "
         "found there has other bits than the one that lay at p + b - a, unless it is all zeros; window of [a, b) of a "
-        "layer by rank: Rotate = (p, applied r(p), from raw, once) for its sinks p < min(a, S), r = p, then for p in "
+        "layer by rank: Rotate = (p, no slot, applied r(p), from raw, once) for its sinks p < min(a, S), r = p, then "
+        "for p in "
         "[a, "
         "b), r = min(a, S) + p - a",
     .witness = "a rotation, or an append of rotated keys that tells their positions",
@@ -158,9 +159,11 @@ class RopeLedger final : public RuleChecker<RopeLedger, kInfo, Reads> {
     const bool is_of_sinks = rank < ranks_.sinks.count();
     const std::uint64_t position = is_of_sinks ? rank : std::uint64_t{ranks_.range.from} + rank - ranks_.sinks.count();
     const bool is_due = rank < ranks_.sinks.count() + ranks_.range.count();
-    const bool is_right =
-        is_due && rotate.position == position && rotate.applied == rank && rotate.from_raw == 1 && rotate.times == 1;
-    if (is_right) return;
+    const bool is_once = rotate.from_raw == 1 && rotate.times == 1;
+    if (is_due && rotate.slot != trace::kNoSlot)
+      violate(event, moment, "a key rotated in a copy, in no slot", fmt::format("slot {}", rotate.slot),
+              store.call.number);
+    if (is_due && rotate.position == position && rotate.applied == rank && is_once) return;
     violate(event, moment,
             is_due
                 ? fmt::format("the key at position {} rotated once, from its raw row, to its rank {}", position, rank)

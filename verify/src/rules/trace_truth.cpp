@@ -3,18 +3,17 @@
 #include "code_law.hpp"
 #include "held_after.hpp"
 #include "kvwitness/trace/event_table.hpp"
-#include "kvwitness/trace/names.hpp"
 #include "rules/attended_outputs.hpp"
 #include "rules/calls.hpp"
 #include "rules/given_rows.hpp"
-#include "rules/resident_bytes.hpp"
+#include "rules/reported_numbers.hpp"
 #include "rules/rules.hpp"
 #include "slot_law.hpp"
 
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <map>
+#include <optional>
 #include <unordered_map>
 #include <utility>
 #include <vector>
@@ -36,7 +35,7 @@ constexpr RuleInfo kInfo{
         "What the store claims is what was seen: appended pieces cover exactly the rows given, at their positions and "
         "in lawful slots, overwritten positions are exactly those lost, edits count what they did, windows lie where "
         "rows were written, declared allocations are the observed ones, a token's are no fewer than its calls', "
-        "recorded outputs are those of the attention, and reported numbers add up.",
+        "recorded outputs are those of the attention, and reported numbers add up, in their units.",
     .formula =
         "union(Append.[first, first + count)) = [T, T + n), slot < C, in a ring slot = first mod C, k_digest = "
         "sum(RowDigests); held_from = start'; union(Overwrite) = [max(start, S), start'); Truncate, Evict, Clear.freed "
@@ -53,8 +52,6 @@ constexpr RuleInfo kInfo{
 
 class TraceTruth final : public RuleChecker<TraceTruth, kInfo, Reads> {
  public:
-  TraceTruth() : reserved_(std::size_t{trace::kNoStore} + 1) {}
-
   void on(const trace::Called& called, const Event& event, const Moment& moment) {
     call_ = {};
     pieces_.clear();
@@ -129,7 +126,6 @@ class TraceTruth final : public RuleChecker<TraceTruth, kInfo, Reads> {
   void check_run_slots(const trace::WindowRun& run, const StoreModel& store, const LayerModel& rows, const Event& event,
                        const Moment& moment);
   void check_offset(const trace::WindowRun& run, const StoreModel& store, const Event& event, const Moment& moment);
-  void check_uniform(const trace::Reported& reported, const Event& event, const Moment& moment);
   void check_declared(const trace::RegionMeasured& region, const Event& event, const Moment& moment);
   void check_token(const trace::RegionMeasured& region, const Event& event, const Moment& moment);
 
@@ -138,8 +134,7 @@ class TraceTruth final : public RuleChecker<TraceTruth, kInfo, Reads> {
   std::vector<std::pair<trace::Append, std::uint64_t>> pieces_;  ///< of the append under way, with event numbers
   GivenRows given_;                                              ///< of a coded layer
   std::unordered_map<std::uint64_t, OffsetLaw> offsets_;         ///< by store, sequence and layer
-  std::vector<std::uint64_t> reserved_;                          ///< by store: bytes of declared storages
-  std::map<StoreIndex, std::uint64_t> uniform_rows_;             ///< by store, as reported
+  ReportedNumbers numbers_;
   trace::RegionMeasured in_calls_{};  ///< sum over the calls of the step under way, as far as the probe saw them
   std::uint64_t not_given_ = 0;       ///< appends without digests
 };
@@ -402,63 +397,25 @@ void TraceTruth::on(const trace::RegionMeasured& region, const Event& event, con
 }
 
 void TraceTruth::on(const trace::Allocation& taken, const Event& event, const Moment& /*moment*/) {
-  if (taken.origin == trace::Origin::store) reserved_[event.store] += taken.bytes;
+  numbers_.add(taken, event.store);
   const bool is_declared = taken.origin == trace::Origin::heap && taken.evidence == trace::Evidence::declared;
   if (is_declared && call_.is_followed && event.store == call_.store) call_.declared += taken.count;
 }
 
 void TraceTruth::on(const trace::Free& freed, const Event& event, const Moment& /*moment*/) {
-  if (freed.origin == trace::Origin::store) reserved_[event.store] -= std::min(reserved_[event.store], freed.bytes);
+  numbers_.remove(freed, event.store);
 }
 
 void TraceTruth::on(const trace::Reported& reported, const Event& event, const Moment& moment) {
-  static const trace::NameHash reserved_bytes = trace::hash_name("reserved-bytes");
-  static const trace::NameHash used_bytes = trace::hash_name("used-bytes");
-  static const trace::NameHash resident_positions = trace::hash_name("resident-positions");
-  check_uniform(reported, event, moment);
-  const StoreModel* store = moment.model.store(event.store);
-  if (store == nullptr || !store->tracked) return;
-  if (reported.what == reserved_bytes) {
-    meet();
-    return expect_equal("reserved bytes", reserved_[event.store], reported.value, event, moment);
-  }
-  if (reported.what != used_bytes && reported.what != resident_positions) return;
-  if (moment.model.pages(event.store) != nullptr) return;  // accounting
+  const std::optional<trace::Unit> unit = unit_of_reported(reported.what);
+  if (unit && *unit != reported.unit)
+    violate(event, moment, fmt::format("a number of {}", unit_text(*unit)),
+            fmt::format("of {}", unit_text(reported.unit)));
+  const auto lawful = numbers_.take(reported, event.store, moment.model);
+  if (!lawful) return;
   meet();
-  std::uint64_t bytes = 0;
-  std::uint64_t positions = 0;
-  for (SequenceId sequence = 0; sequence < store->created.sequences; ++sequence) {
-    for (LayerIndex layer = 0; layer < store->layers.size(); ++layer) {
-      if (store->is_reader(layer)) continue;
-      const LayerModel& rows = *moment.model.layer(event.store, sequence, layer);
-      positions += rows.rows();
-      bytes += resident_bytes(*store, layer, rows.held()) + resident_bytes(*store, layer, rows.sinks());
-    }
-  }
-  const bool is_bytes = reported.what == used_bytes;
-  expect_equal(is_bytes ? "used bytes" : "resident positions", is_bytes ? bytes : positions, reported.value, event,
-               moment);
-}
-
-/// What a uniform cache would take follows from the longest sequence that it is said to be for.
-void TraceTruth::check_uniform(const trace::Reported& reported, const Event& event, const Moment& moment) {
-  static const trace::NameHash uniform_rows = trace::hash_name("uniform-rows");
-  static const trace::NameHash uniform_bytes = trace::hash_name("uniform-bytes");
-  const StoreModel* store = moment.model.store(event.store);
-  if (store == nullptr) return;
-  if (reported.what == uniform_rows) {
-    meet();
-    uniform_rows_[event.store] = reported.value;
-    std::uint64_t widest = 0;
-    for (const trace::LayerDeclared& layer : store->layers) widest = std::max<std::uint64_t>(widest, layer.capacity);
-    expect(reported.value >= widest, "uniform rows for the widest layer, of", widest, reported.value, event, moment);
-  } else if (reported.what == uniform_bytes) {
-    meet();
-    std::uint64_t row = 0;
-    for (const trace::LayerFormat& format : store->formats) row += format.k_row_bytes + format.v_row_bytes;
-    expect_equal("uniform bytes", row * uniform_rows_[event.store] * store->created.sequences, reported.value, event,
-                 moment);
-  }
+  const bool is_right = lawful->is_least ? reported.value >= lawful->value : reported.value == lawful->value;
+  expect(is_right, lawful->what, lawful->value, reported.value, event, moment);
 }
 
 void TraceTruth::on(const trace::AttentionStep& step, const Event& event, const Moment& moment) {
