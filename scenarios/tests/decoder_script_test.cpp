@@ -1,5 +1,5 @@
 // Decoder streams: what scripts may say of them, which tokens are fed, and what is told.
-#include "driver/decoder_run.hpp"
+#include "stage/decoder_run.hpp"
 #include "kvwitness/trace/error.hpp"
 #include "recorded_run.hpp"
 

@@ -1,7 +1,7 @@
 #include "parser/located.hpp"
 
 #include "kvwitness/trace/error.hpp"
-#include "parser/nearest.hpp"
+#include "script/nearest.hpp"
 
 #include <boost/test/unit_test.hpp>
 

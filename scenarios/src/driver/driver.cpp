@@ -1,11 +1,11 @@
 #include "kvwitness/scenarios/driver.hpp"
 
-#include "driver/stage.hpp"
 #include "driver/step_runner.hpp"
-#include "driver/walk.hpp"
 #include "kvwitness/trace/error.hpp"
 #include "kvwitness/trace/phase.hpp"
-#include "parser/nearest.hpp"
+#include "script/nearest.hpp"
+#include "script/walk.hpp"
+#include "stage/stage.hpp"
 #include "workload/workload.hpp"
 #include "workload/workload_file.hpp"
 

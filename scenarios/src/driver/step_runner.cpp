@@ -1,11 +1,11 @@
 #include "driver/step_runner.hpp"
 
-#include "driver/decoder_work.hpp"
-#include "driver/measured_step.hpp"
-#include "driver/paging_work.hpp"
-#include "driver/save_work.hpp"
-#include "driver/stage_needs.hpp"
 #include "kvwitness/trace/phase.hpp"
+#include "script/stage_needs.hpp"
+#include "stage/decoder_work.hpp"
+#include "stage/measured_step.hpp"
+#include "stage/paging_work.hpp"
+#include "stage/save_work.hpp"
 #include "workload/workload.hpp"
 
 #include <algorithm>

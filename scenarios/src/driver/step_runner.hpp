@@ -1,8 +1,8 @@
 /// Carries out the steps of a case.
 #pragma once
 
-#include "driver/stage.hpp"
-#include "driver/token_work.hpp"
+#include "stage/stage.hpp"
+#include "stage/token_work.hpp"
 
 #include <span>
 #include <vector>

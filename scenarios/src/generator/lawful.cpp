@@ -1,8 +1,8 @@
 #include "kvwitness/scenarios/lawful.hpp"
 
-#include "driver/walk.hpp"
 #include "generator/store_law.hpp"
 #include "kvwitness/trace/event_table.hpp"
+#include "script/walk.hpp"
 
 #include <fmt/format.h>
 

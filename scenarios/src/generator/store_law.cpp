@@ -1,7 +1,7 @@
 #include "generator/store_law.hpp"
 
-#include "driver/stage_needs.hpp"
 #include "kvwitness/core/paged_store.hpp"
+#include "script/stage_needs.hpp"
 
 #include <algorithm>
 #include <utility>

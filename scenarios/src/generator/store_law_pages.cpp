@@ -1,6 +1,6 @@
 // The law of sequences that share blocks, and of those that are out.
-#include "driver/store_run.hpp"
 #include "generator/store_law.hpp"
+#include "stage/store_run.hpp"
 
 #include <algorithm>
 

@@ -1,6 +1,6 @@
-#include "driver/alike.hpp"
 #include "parser/case_parser.hpp"
-#include "parser/nearest.hpp"
+#include "script/alike.hpp"
+#include "script/nearest.hpp"
 
 #include <fmt/format.h>
 

@@ -1,7 +1,7 @@
 #include "parser/fields.hpp"
 
 #include "kvwitness/trace/assert.hpp"
-#include "parser/nearest.hpp"
+#include "script/nearest.hpp"
 
 #include <fmt/format.h>
 

@@ -1,8 +1,7 @@
 /// Steps that are about sequences which share blocks, and about admitting them.
-#include "driver/stage.hpp"
-#include "driver/stage_needs.hpp"
 #include "kvwitness/core/paged_store.hpp"
 #include "parser/step_parser.hpp"
+#include "script/stage_needs.hpp"
 #include "workload/workload_file.hpp"
 
 #include <fmt/format.h>

@@ -1,7 +1,7 @@
 #include "parser/params.hpp"
 
 #include "parser/fields.hpp"
-#include "parser/nearest.hpp"
+#include "script/nearest.hpp"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>

@@ -1,5 +1,5 @@
-#include "parser/nearest.hpp"
 #include "parser/step_parser.hpp"
+#include "script/nearest.hpp"
 
 #include <fmt/format.h>
 

@@ -1,8 +1,8 @@
 #include "parser/step_parser.hpp"
 
-#include "driver/alike.hpp"
 #include "kvwitness/trace/event_table.hpp"
-#include "parser/nearest.hpp"
+#include "script/alike.hpp"
+#include "script/nearest.hpp"
 
 #include <fmt/format.h>
 

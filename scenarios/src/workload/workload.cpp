@@ -1,6 +1,7 @@
 #include "workload/workload.hpp"
 
-#include "driver/token_work.hpp"
+#include "script/stage_needs.hpp"
+#include "stage/token_work.hpp"
 #include "workload/workload_file.hpp"
 #include "workload/workload_schedule.hpp"
 

@@ -1,8 +1,8 @@
 /// Replay of recorded requests over interleaved sequences.
 #pragma once
 
-#include "driver/stage.hpp"
-#include "driver/token_work.hpp"
+#include "stage/stage.hpp"
+#include "stage/token_work.hpp"
 #include "workload/workload_file.hpp"
 
 #include <filesystem>

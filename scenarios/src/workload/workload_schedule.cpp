@@ -1,7 +1,7 @@
 #include "workload/workload_schedule.hpp"
 
-#include "driver/measured_step.hpp"
-#include "driver/paging_work.hpp"
+#include "stage/measured_step.hpp"
+#include "stage/paging_work.hpp"
 #include "workload/workload.hpp"
 
 #include <algorithm>

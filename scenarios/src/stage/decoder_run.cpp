@@ -1,10 +1,10 @@
-#include "driver/decoder_run.hpp"
+#include "stage/decoder_run.hpp"
 
-#include "driver/walk.hpp"
 #include "kvwitness/core/decoder/checkpoint.hpp"
 #include "kvwitness/core/decoder/golden_math.hpp"
 #include "kvwitness/trace/assert.hpp"
 #include "kvwitness/trace/error.hpp"
+#include "script/walk.hpp"
 
 #include <fmt/format.h>
 

@@ -1,8 +1,8 @@
 /// One token or chunk through the layers of a store: append, window, gather, attend.
 #pragma once
 
-#include "driver/stage.hpp"
-#include "driver/store_run.hpp"
+#include "stage/stage.hpp"
+#include "stage/store_run.hpp"
 
 namespace kvwitness::scenarios {
 

@@ -9,6 +9,9 @@
 
 namespace kvwitness::scenarios {
 
+/// Rows in one append where a script does not say `chunk`.
+inline constexpr std::uint32_t kChunkDefault = 1024;
+
 struct StageNeeds {
   std::uint32_t rows_max = 1;     ///< rows of one append
   std::uint32_t queries_max = 1;  ///< queries of one attention

@@ -1,6 +1,6 @@
 /// Steps that are about a decoder, or about spans and copies of a sequence.
-#include "parser/nearest.hpp"
 #include "parser/step_parser.hpp"
+#include "script/nearest.hpp"
 
 #include <fmt/format.h>
 

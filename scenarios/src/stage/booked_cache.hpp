@@ -1,7 +1,7 @@
 /// A store's decoder cache, with the driver's books and what the step expects.
 #pragma once
 
-#include "driver/stage.hpp"
+#include "stage/stage.hpp"
 
 #include <cstdint>
 

@@ -1,4 +1,4 @@
-#include "driver/booked_cache.hpp"
+#include "stage/booked_cache.hpp"
 
 namespace kvwitness::scenarios {
 

@@ -1,7 +1,7 @@
-#include "driver/token_work.hpp"
+#include "stage/token_work.hpp"
 
-#include "driver/decoder_work.hpp"
-#include "driver/measured_step.hpp"
+#include "stage/decoder_work.hpp"
+#include "stage/measured_step.hpp"
 
 #include <algorithm>
 

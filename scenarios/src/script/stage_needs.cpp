@@ -1,7 +1,6 @@
-#include "driver/stage_needs.hpp"
+#include "script/stage_needs.hpp"
 
-#include "driver/stage.hpp"
-#include "driver/walk.hpp"
+#include "script/walk.hpp"
 
 #include <algorithm>
 

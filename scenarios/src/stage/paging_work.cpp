@@ -1,7 +1,7 @@
-#include "driver/paging_work.hpp"
+#include "stage/paging_work.hpp"
 
-#include "driver/measured_step.hpp"
 #include "kvwitness/trace/digest.hpp"
+#include "stage/measured_step.hpp"
 
 #include <algorithm>
 

@@ -1,10 +1,10 @@
 /// What the steps of a running case work on: stores, rooms for rows, names. Everything is sized before the first step.
 #pragma once
 
-#include "driver/decoder_run.hpp"
-#include "driver/store_run.hpp"
 #include "kvwitness/core/scope.hpp"
 #include "kvwitness/scenarios/driver.hpp"
+#include "stage/decoder_run.hpp"
+#include "stage/store_run.hpp"
 
 #include <cstdint>
 #include <functional>
@@ -15,9 +15,6 @@
 #include <vector>
 
 namespace kvwitness::scenarios {
-
-/// Rows in one append where a script does not say `chunk`.
-inline constexpr std::uint32_t kChunkDefault = 1024;
 
 /// A step under way on a store and sequence; every token or chunk of it is one.
 struct StepSpan {

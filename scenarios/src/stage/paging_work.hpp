@@ -1,7 +1,7 @@
 /// Steps that fork, reorder, admit and swap sequences.
 #pragma once
 
-#include "driver/token_work.hpp"
+#include "stage/token_work.hpp"
 
 #include <cstdint>
 #include <span>

@@ -1,7 +1,7 @@
 /// Tokens through a decoder over a store: one sequence or a batch of them, drafts, and copies of a sequence.
 #pragma once
 
-#include "driver/token_work.hpp"
+#include "stage/token_work.hpp"
 
 namespace kvwitness::scenarios {
 

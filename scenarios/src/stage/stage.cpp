@@ -1,10 +1,10 @@
-#include "driver/stage.hpp"
+#include "stage/stage.hpp"
 
-#include "driver/stage_needs.hpp"
-#include "driver/walk.hpp"
 #include "kvwitness/trace/digest.hpp"
 #include "kvwitness/trace/error.hpp"
 #include "kvwitness/trace/probe.hpp"
+#include "script/stage_needs.hpp"
+#include "script/walk.hpp"
 
 #include <fmt/format.h>
 

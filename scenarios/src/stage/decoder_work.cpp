@@ -1,8 +1,8 @@
-#include "driver/decoder_work.hpp"
+#include "stage/decoder_work.hpp"
 
-#include "driver/booked_cache.hpp"
-#include "driver/measured_step.hpp"
 #include "kvwitness/core/decoder/clone.hpp"
+#include "stage/booked_cache.hpp"
+#include "stage/measured_step.hpp"
 
 #include <algorithm>
 #include <vector>

@@ -1,8 +1,8 @@
 /// A step of decoding in a measured region.
 #pragma once
 
-#include "driver/stage.hpp"
 #include "kvwitness/trace/probe.hpp"
+#include "stage/stage.hpp"
 
 #include <algorithm>
 #include <cstddef>

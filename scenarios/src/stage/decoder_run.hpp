@@ -1,10 +1,10 @@
 /// Decoders at work: their models, and the tokens that they are fed.
 #pragma once
 
-#include "driver/store_run.hpp"
 #include "kvwitness/core/decoder/decoder.hpp"
 #include "kvwitness/core/decoder/speculate.hpp"
 #include "kvwitness/core/decoder/store_cache.hpp"
+#include "stage/store_run.hpp"
 
 #include <cstdint>
 #include <map>

@@ -1,4 +1,4 @@
-#include "driver/save_work.hpp"
+#include "stage/save_work.hpp"
 
 #include <algorithm>
 #include <utility>

@@ -1,4 +1,4 @@
-#include "parser/nearest.hpp"
+#include "script/nearest.hpp"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>

@@ -1,7 +1,7 @@
 /// Steps that save sequences and restore them.
 #pragma once
 
-#include "driver/stage.hpp"
+#include "stage/stage.hpp"
 
 namespace kvwitness::scenarios {
 

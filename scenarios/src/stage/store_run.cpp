@@ -1,4 +1,4 @@
-#include "driver/store_run.hpp"
+#include "stage/store_run.hpp"
 
 #include "kvwitness/trace/error.hpp"
 
