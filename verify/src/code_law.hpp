@@ -12,6 +12,14 @@ namespace kvwitness::verify {
   return layer < store.codes.size() && store.codes[layer].declared();
 }
 
+/// Rows are given to the layer in f32, and stay so or become codes. Those of any other layer are *native*: given in the
+/// layer's format, and never coded.
+[[nodiscard]] inline bool is_given_in_f32(const StoreModel& store, LayerIndex layer) noexcept {
+  if (is_coded(store, layer)) return true;
+  return layer < store.formats.size() && store.formats[layer].k_type == trace::DType::f32 &&
+         store.formats[layer].v_type == trace::DType::f32;
+}
+
 /// Rows [0, coded_end) of a layer that ends at `end` are codes; 0 where nothing is coded.
 [[nodiscard]] inline Position coded_end(const StoreModel& store, LayerIndex layer, Position end) noexcept {
   if (!is_coded(store, layer)) return 0;
@@ -75,6 +83,12 @@ namespace kvwitness::verify {
   const std::uint64_t elements = std::uint64_t{store.layers[layer].kv_heads} * store.layers[layer].head_dim;
   const Position border = std::clamp(coded_end(store, layer, end), range.from, std::max(range.from, range.to));
   return Range{range.from, border}.count() * row + Range{border, range.to}.count() * elements * sizeof(float);
+}
+
+/// Of both sides.
+[[nodiscard]] inline std::uint64_t held_bytes(const StoreModel& store, LayerIndex layer, Range range,
+                                              Position end) noexcept {
+  return held_bytes(store, layer, trace::Plane::k, range, end) + held_bytes(store, layer, trace::Plane::v, range, end);
 }
 
 }  // namespace kvwitness::verify

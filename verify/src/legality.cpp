@@ -82,14 +82,6 @@ Lawful held_view_answer(const Model& model, ViewId id) {
   return !view->has_slots && view->edited ? kUnknown : answer(RefusalCode::none);
 }
 
-/// Rows that are neither f32 nor told how they are coded need not be read.
-Lawful attend_answer(const Model& model, const StoreModel& store, LayerIndex layer, ViewId id) {
-  const Lawful law = held_view_answer(model, id);
-  const bool has_f32 = layer < store.formats.size() && store.formats[layer].k_type == trace::DType::f32 &&
-                       store.formats[layer].v_type == trace::DType::f32;
-  return has_f32 || is_coded(store, layer) || !law.known ? law : either(law.code, RefusalCode::unsupported);
-}
-
 /// A gather may also find its arena too small, which is not the store's doing.
 Lawful gather_answer(const Model& model, ViewId id) {
   const Lawful law = held_view_answer(model, id);
@@ -237,7 +229,7 @@ Lawful lawful_answer(const Model& model, StoreIndex store, SequenceId sequence, 
     case Operation::read:
       if (!has_layer) return answer(RefusalCode::out_of_order);
       return range_answer(on.rows(layer), declared->layers[layer].sinks, {called.from, called.to});
-    case Operation::attend: return attend_answer(model, *declared, layer, called.view);
+    case Operation::attend: return held_view_answer(model, called.view);
     case Operation::gather: return gather_answer(model, called.view);
     case Operation::truncate: return truncate_answer(on, called.to);
     case Operation::evict: return evict_answer(on, {called.from, called.to});

@@ -84,6 +84,31 @@ BOOST_AUTO_TEST_CASE(only_a_rotated_code_says_how_it_is_rotated) {
   BOOST_TEST(!with(trace::DType::rotated, [](auto& code) { code.bits = 4, code.block = 4, code.seed = 1; }));
 }
 
+BOOST_AUTO_TEST_CASE(both_sides_of_a_layer_are_coded_or_neither_at_the_same_border) {
+  const auto with = [](const std::vector<trace::LayerCode>& codes) {
+    TraceBuilder trace;
+    const StoreIndex store = trace.flat({.capacity = 4});
+    for (const trace::LayerCode& code : codes) trace.emit({store, trace::kNoSequence, 0}, code);
+    trace.prefill(store, 0, 2);
+    return trace.expects("event-grammar", "both sides of layer 0");
+  };
+  const auto code = [](trace::Plane plane, std::uint32_t recent, std::uint32_t group) {
+    trace::LayerCode told{};
+    told.plane = plane;
+    told.code = trace::DType::f16;
+    told.recent = recent;
+    told.quantise_group = group;
+    return told;
+  };
+  using trace::Plane;
+  BOOST_TEST(!with({}));
+  BOOST_TEST(!with({code(Plane::k, 2, 1), code(Plane::v, 2, 1)}));
+  BOOST_TEST(with({code(Plane::k, 2, 1)}));
+  BOOST_TEST(with({code(Plane::v, 2, 1)}));
+  BOOST_TEST(with({code(Plane::k, 2, 1), code(Plane::v, 1, 1)}));
+  BOOST_TEST(with({code(Plane::k, 2, 1), code(Plane::v, 2, 2)}));
+}
+
 BOOST_AUTO_TEST_CASE(a_plan_without_its_total_is_no_pass) {
   TraceBuilder trace;
   const StoreIndex store = trace.flat({.capacity = 4});

@@ -219,14 +219,24 @@ void PagedTrace::publish(SequenceId sequence, Position from, Position to) {
   }
 }
 
+float PagedTrace::value_at(SequenceId sequence, LayerIndex layer, Position position) {
+  const auto& named = sequences_[sequence].named;
+  const auto hash = named.find(position / spec_.block);
+  if (hash == named.end()) return next_value_++;
+  const auto [value, is_new] = values_of_.try_emplace({hash->second, layer, position}, next_value_);
+  if (is_new) ++next_value_;
+  return value->second;
+}
+
 void PagedTrace::append_layer(SequenceId sequence, LayerIndex layer, std::uint32_t count) {
   Sequence& of = sequences_[sequence];
   const Subject subject{0, sequence, layer};
   const Range given{of.end, of.end + count};
   std::vector<PageRow> rows(count);
-  for (PageRow& row : rows) {
-    row.k.assign(4, next_value_);
-    row.v.assign(4, -next_value_++);
+  for (std::uint32_t i = 0; i < count; ++i) {
+    const float value = value_at(sequence, layer, given.from + i);
+    rows[i].k.assign(4, value);
+    rows[i].v.assign(4, -value);
   }
   for (std::uint32_t i = 0; i < count; ++i)
     emit(subject, trace::RowDigests{row_digest(rows[i].k, given.from + i), row_digest(rows[i].v, given.from + i), 0, 0,

@@ -10,6 +10,7 @@
 #include <map>
 #include <optional>
 #include <set>
+#include <tuple>
 #include <vector>
 
 namespace kvwitness::verify::testing {
@@ -88,6 +89,8 @@ class PagedTrace : public TraceBuilder {
   void hold(SequenceId sequence, std::uint32_t block);
   void release(SequenceId sequence, std::uint32_t block);
   void enter(SequenceId sequence, std::uint32_t index, std::uint32_t block);
+  /// Of the row that is appended: another one each time, but the same where the same hash stands for its tokens.
+  [[nodiscard]] float value_at(SequenceId sequence, LayerIndex layer, Position position);
   void append_layer(SequenceId sequence, LayerIndex layer, std::uint32_t count);
   void take_blocks(SequenceId sequence, std::uint32_t count);
   void publish(SequenceId sequence, Position from, Position to);
@@ -106,6 +109,7 @@ class PagedTrace : public TraceBuilder {
   ViewId next_view_ = 0;
   std::uint64_t signals_ = 0;
   float next_value_ = 1;
+  std::map<std::tuple<std::uint64_t, LayerIndex, Position>, float> values_of_;  ///< by the hash that names the block
 };
 
 }  // namespace kvwitness::verify::testing

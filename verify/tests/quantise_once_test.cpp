@@ -36,7 +36,8 @@ std::vector<std::byte> bf16(const std::vector<float>& row) {
 
 class CodedTrace {
  public:
-  CodedTrace() : stream_(trace.stream("tokens", trace::StreamKind::random)), store_(trace.flat(kLayer)) {
+  explicit CodedTrace(const LayerSpec& layer = kLayer)
+      : stream_(trace.stream("tokens", trace::StreamKind::random)), store_(trace.flat(layer)) {
     trace.edit<trace::LayerFormat>(0, [](trace::LayerFormat& format) {
       format.k_type = format.v_type = trace::DType::bf16;
       format.k_row_bytes = format.v_row_bytes = 2 * kLayer.head_dim;
@@ -52,9 +53,13 @@ class CodedTrace {
     }
   }
 
-  /// An append that says to have coded `coded`.
-  void append(std::uint32_t count, Range coded) {
-    trace.append(store_, 0, 0, count, {stream_, end_});
+  /// An append that says to have coded `coded`, of rows of the stream or of others.
+  void append(std::uint32_t count, Range coded, bool is_of_stream = true) {
+    trace.append(store_, 0, 0, count, {is_of_stream ? stream_ : 0, end_});
+    // A row takes 16 bytes a side, or 8 where it is coded at once.
+    const std::uint32_t at_once = coded.to > end_ ? coded.to - std::max(coded.from, end_) : 0;
+    trace.edit<trace::Append>(trace.count(trace::EventType::Append) - 1,
+                              [&](trace::Append& told) { told.bytes = count * 32 - at_once * 16; });
     end_ += count;
     if (coded.empty()) return;
     const Subject subject{store_, 0, 0};
@@ -178,6 +183,48 @@ BOOST_AUTO_TEST_CASE(rows_that_are_coded_at_once_are_told_as_they_were_given) {
   const std::uint64_t before = coded.trace.verdict_of("trace-truth").violations;
   coded.trace.edit<trace::Append>(0, [](trace::Append& append) { append.k_digest ^= 1; });
   BOOST_TEST(coded.trace.verdict_of("trace-truth").violations == before + 1);
+}
+
+// Of five rows two are codes afterwards: 2 * 16 and 3 * 32 bytes, both sides. All as codes would be 80, as f32 160.
+BOOST_AUTO_TEST_CASE(an_append_has_the_bytes_that_its_rows_take_once_it_is_done) {
+  for (const std::uint64_t bytes : {127U, 128U, 80U, 160U}) {
+    CodedTrace coded = correct();
+    coded.trace.edit<trace::Append>(0, [&](trace::Append& append) { append.bytes = bytes; });
+    BOOST_TEST(coded.trace.expects("trace-truth", "bytes 128") == (bytes != 128), bytes);
+  }
+}
+
+// Seven rows, four of them codes. The builder tells a window of a flat store as one run.
+BOOST_AUTO_TEST_CASE(a_run_is_of_codes_or_of_f32_rows) {
+  for (const auto& [from, to] : {Range{0, 4}, Range{4, 7}, Range{3, 7}, Range{0, 5}}) {
+    CodedTrace coded = correct();
+    coded.trace.close(coded.trace.window(0, 0, 0, {from, to}));
+    BOOST_TEST(coded.trace.expects("trace-truth", "a run of codes up to 4") == (from < 4 && to > 4), from);
+  }
+}
+
+/// Digests of codes can then be compared with each other, and not with the rows.
+BOOST_AUTO_TEST_CASE(codes_of_rows_that_are_not_known_are_no_pass) {
+  CodedTrace coded;
+  coded.append(5, {0, 2});
+  coded.append(1, {2, 4}, false);
+  BOOST_TEST((coded.status() == Status::pass));  // row 5 is not a code
+  coded.append(2, {4, 6}, false);
+  const RuleVerdict verdict = coded.trace.verdict_of(kRule);
+  BOOST_TEST((verdict.status == Status::inconclusive));
+  BOOST_TEST(verdict.met > 0U);
+  BOOST_TEST(verdict.note.find("the codes of 1 rows were not compared") != std::string::npos, verdict.note);
+}
+
+/// Keys come rotated, in the caller's rounding; V has the codes that it must have.
+BOOST_AUTO_TEST_CASE(codes_of_rotated_keys_are_counted) {
+  LayerSpec rotated = kLayer;
+  rotated.rope = true;
+  CodedTrace coded(rotated);
+  coded.append(5, {0, 2});
+  const RuleVerdict verdict = coded.trace.verdict_of(kRule);
+  BOOST_TEST((verdict.status == Status::pass));
+  BOOST_TEST(verdict.note == "the codes of 2 keys were not compared: they were given rotated");
 }
 
 BOOST_AUTO_TEST_CASE(digests_that_are_left_out_decide_nothing) {

@@ -108,6 +108,17 @@ BOOST_AUTO_TEST_CASE(keys_rotated_to_other_positions_than_they_are_appended_at_f
   BOOST_TEST(trace.failing() == kOnlyIt, boost::test_tools::per_element());
 }
 
+/// Whether the keys of such an append were rotated, and to where, nobody can tell.
+BOOST_AUTO_TEST_CASE(keys_appended_without_a_word_of_their_rotation_are_no_pass) {
+  Renumbered trace;
+  trace.token(0, 0, 2);
+  trace.edit<trace::Called>(2, [](trace::Called& called) { called.from = called.to = 0; });
+  const RuleVerdict verdict = trace.verdict_of(kRule);
+  BOOST_TEST((verdict.status == Status::inconclusive));
+  BOOST_TEST(verdict.met > 0U);
+  BOOST_TEST(verdict.note == "1 appends do not say to which positions their keys were rotated");
+}
+
 BOOST_AUTO_TEST_CASE(keys_without_rotation_move_as_they_are_and_meet_nothing) {
   Renumbered trace(false);
   BOOST_TEST(trace.failing().empty());

@@ -193,7 +193,9 @@ void TracedStore::tell_pieces(const Call& call, const RowsIn& rows, const Append
     told.count = piece.count;
     told.slot = piece.slot;
     told.held_from = held ? held->window_start : trace::kNoPosition;
-    told.bytes = piece.count * (k_row_bytes(config(), layer) + v_row_bytes(config(), layer));
+    const Range piece_rows{piece.first, piece.first + std::min(piece.count, trace::kNoPosition - piece.first)};
+    told.bytes = range_bytes(config(), layer, Plane::k, piece_rows, call.asked.to) +
+                 range_bytes(config(), layer, Plane::v, piece_rows, call.asked.to);
     const std::uint32_t given = std::min(piece.count, rows.count - row);
     if (bus_->active() && given == piece.count && given > 0) {
       const auto* k = reinterpret_cast<const std::byte*>(rows.k) + row * row_bytes;

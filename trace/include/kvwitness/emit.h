@@ -11,13 +11,21 @@
  *     ( kvw_step_begin ( call )* kvw_step_end )*
  *     kvw_state for each sequence that holds something and layer; kvw_end
  *
- * where a call is kvw_call, what was done (kvw_row, kvw_overwrote, kvw_appended; kvw_opened, kvw_run; kvw_attended or
- * kvw_attended_sinks for each query; kvw_truncated, kvw_evicted, kvw_cleared) or kvw_refused, and kvw_call_end; after
- * an edit or a refusal kvw_state of each layer of the sequence follows.
+ * where a call is kvw_call, what was done or kvw_refused, and kvw_call_end; after an edit, a fork or a refusal
+ * kvw_state of each layer of the sequence (of a fork: the child) follows. What was done, in this order:
+ *
+ *     append      kvw_row for each row given, kvw_overwrote, kvw_appended for each piece
+ *     window      kvw_adapter for each side and kvw_rotated for each key, where they were copied out or rotated for it;
+ *                 kvw_opened, kvw_run for each piece
+ *     attend      kvw_attended or kvw_attended_sinks for each query
+ *     truncate    kvw_truncated          clear  kvw_cleared
+ *     evict       kvw_moved and kvw_rotated for what moved, kvw_survivor for what was renumbered, kvw_evicted
+ *     fork        kvw_forked; begun by kvw_call_fork
  *
  * Digests are optional: give 0, and rules that compare rows are inconclusive. A digest of rows is the sum of the
  * digests of single rows modulo 2^64, and each depends on the row's bytes and its position; any good hash will do, as
- * long as one trace keeps to one. kvw_row_digest is one.
+ * long as one trace keeps to one. kvw_row_digest is one. Rows are bytes in the layer's own format, f32, f16 or bf16:
+ * digest them as they lie, the rows given too.
  *
  * Errors of writing are kept: kvw_end returns 0 only where every line was written.
  *
@@ -45,15 +53,16 @@ extern "C" {
 enum {
   KVW_RUN_BEGIN = 1, KVW_RUN_END = 2, KVW_STEP_BEGIN = 8, KVW_STEP_END = 9, KVW_REFUSED = 11, KVW_STORE_CREATED = 12,
   KVW_LAYER_DECLARED = 13, KVW_LAYER_FORMAT = 14, KVW_ALLOCATION = 18, KVW_FREE = 19, KVW_REGION_MEASURED = 21,
-  KVW_APPEND = 22, KVW_ROW_DIGESTS = 23, KVW_OVERWRITE = 24, KVW_EVICT = 28, KVW_TRUNCATE = 29, KVW_CLEAR = 30,
-  KVW_WINDOW_OPENED = 49, KVW_WINDOW_RUN = 50, KVW_WINDOW_CLOSED = 51, KVW_ATTENTION_STEP = 54, KVW_ATTENTION_RUN = 55,
+  KVW_APPEND = 22, KVW_ROW_DIGESTS = 23, KVW_OVERWRITE = 24, KVW_MOVE = 25, KVW_ROTATE = 26, KVW_EVICT = 28,
+  KVW_TRUNCATE = 29, KVW_CLEAR = 30, KVW_FORK = 31, KVW_WINDOW_OPENED = 49, KVW_WINDOW_RUN = 50,
+  KVW_WINDOW_CLOSED = 51, KVW_ADAPTER_INSERTED = 53, KVW_ATTENTION_STEP = 54, KVW_ATTENTION_RUN = 55,
   KVW_STATE_DIGEST = 59, KVW_CALLED = 60
 };
 
 /* What a call or a step is for. */
 enum kvw_operation {
   KVW_OP_APPEND = 1, KVW_OP_WINDOW = 2, KVW_OP_ATTEND = 4, KVW_OP_EVICT = 5, KVW_OP_TRUNCATE = 6, KVW_OP_CLEAR = 7,
-  KVW_OP_PREFILL = 15, KVW_OP_DECODE = 16
+  KVW_OP_FORK = 8, KVW_OP_PREFILL = 15, KVW_OP_DECODE = 16
 };
 
 /* Why a call was refused. */
@@ -64,15 +73,26 @@ enum kvw_refusal {
 
 /* What a store can do, added up. */
 enum kvw_trait {
-  KVW_HAS_RING = 1, KVW_HAS_SLIDING = 2, KVW_HAS_TRUNCATE = 4, KVW_HAS_FRONT_EVICT = 8, KVW_HAS_CLEAR = 32,
-  KVW_HAS_ZERO_COPY = 64, KVW_HAS_SEQUENCES = 128, KVW_HAS_SINKS = 16384
+  KVW_HAS_RING = 1, KVW_HAS_SLIDING = 2, KVW_HAS_TRUNCATE = 4, KVW_HAS_FRONT_EVICT = 8, KVW_HAS_MIDDLE_EVICT = 16,
+  KVW_HAS_CLEAR = 32, KVW_HAS_ZERO_COPY = 64, KVW_HAS_SEQUENCES = 128, KVW_HAS_HELD_VIEWS = 256, KVW_HAS_FORK = 512,
+  KVW_HAS_SINKS = 16384, KVW_HAS_RENUMBERS = 65536
 };
 
 /* When a state was read back. */
 enum kvw_reason { KVW_AFTER_REFUSAL = 0, KVW_AFTER_EDIT = 1, KVW_AT_END = 2 };
 
-/* Formats of rows. */
+/* Formats of rows, as they are given and lie. */
 enum kvw_dtype { KVW_F32 = 1, KVW_F16 = 2, KVW_BF16 = 3 };
+
+/* How keys lie: as they are, or rotated to their positions before they are appended; or rotated by each window to their
+ * ranks in it. */
+enum kvw_rope { KVW_ROPE_NONE = 0, KVW_ROPE_POSITIONS = 1, KVW_ROPE_RANKS = 2 };
+
+/* Sides of a layer. */
+enum kvw_plane { KVW_K = 1, KVW_V = 2, KVW_K_RAW = 5 };
+
+/* Why rows were copied: handed out by a window, or, keys of KVW_ROPE_RANKS, rotated for it. */
+enum kvw_copy { KVW_COPY_READ = 4, KVW_COPY_ROTATE = 5 };
 
 /* clang-format on */
 
@@ -105,6 +125,9 @@ typedef struct kvw_emitter {
   uint16_t call_layer;
   uint8_t call_store;
   uint32_t call_queries; /* that were told */
+  uint16_t moving_layer;
+  uint32_t moved, moved_most; /* rows, in that layer and in any, in the call */
+  uint64_t keeps_raw_keys[4]; /* a bit for each store */
 } kvw_emitter;
 
 /* A layer of a store. Sizes of rows are those of one position, all heads, in bytes. */
@@ -120,6 +143,8 @@ typedef struct kvw_trace_layer {
   uint64_t k_row_bytes;
   uint64_t v_row_bytes;
   float score_scale; /* a score is (q . k) times this */
+  uint32_t rope;     /* kvw_rope */
+  double rope_theta; /* pair j of a head turns by position * rope_theta^(-2j / head_dim); 0: by other angles, or none */
 } kvw_trace_layer;
 
 /* ---- putting events into the ring -------------------------------------------------------------------------------- */
@@ -155,8 +180,22 @@ static inline uint64_t kvw_text(const char* text) {
 static inline void kvw_begin(kvw_emitter* e, FILE* out, kvw_record* ring, size_t capacity, const char* producer,
                              const char* scenario);
 
-/* Declares a store of `layers` layers for `sequences` sequences; stores count from 0 in the order of their calls. Its
- * K and V planes count as one storage each and layer, taken now. Layers that slide or have sinks say what it can do. */
+/* Bytes of a plane of a layer, over all sequences. */
+static inline uint64_t kvw_plane_bytes(const kvw_trace_layer* layer, uint32_t plane, uint32_t sequences) {
+  return (plane == KVW_V ? layer->v_row_bytes : layer->k_row_bytes) * layer->capacity * sequences;
+}
+
+/* The planes of a layer one after the other, then 0: K, V, and the keys before rotation, which a store keeps that
+ * renumbers rotated ones. */
+static inline uint32_t kvw_plane_at(const kvw_emitter* e, uint8_t store, const kvw_trace_layer* layer, uint32_t index) {
+  const int has_raw = layer->rope == KVW_ROPE_POSITIONS && (e->keeps_raw_keys[store / 64] >> store % 64 & 1) != 0;
+  if (index < 2) return index == 0 ? KVW_K : KVW_V;
+  return index == 2 && has_raw ? KVW_K_RAW : 0;
+}
+
+/* Declares a store of `layers` layers for `sequences` sequences; stores count from 0 in the order of their calls. Each
+ * of its planes counts as one storage, taken now: of each layer K and V, and the keys before rotation where the store
+ * renumbers and rotates. Layers that slide or have sinks say what it can do. */
 static inline void kvw_store(kvw_emitter* e, uint8_t store, const char* name, const char* kind, uint64_t capabilities,
                              uint32_t sequences, const kvw_trace_layer* layers, uint16_t layer_count) {
   uint16_t i;
@@ -176,7 +215,7 @@ static inline void kvw_store(kvw_emitter* e, uint8_t store, const char* name, co
     p[1] = kvw_pair(l->window != 0 ? 1 : 0, l->sinks);
     p[2] = kvw_pair(l->q_heads, l->kv_heads);
     p[3] = kvw_pair(l->head_dim, 0);
-    p[4] = kvw_pair(l->sliding, 0);
+    p[4] = kvw_pair(l->sliding, l->rope);
   }
   for (i = 0; i < layer_count; ++i) {
     uint32_t scale;
@@ -186,15 +225,17 @@ static inline void kvw_store(kvw_emitter* e, uint8_t store, const char* name, co
     p[1] = layers[i].v_row_bytes;
     p[2] = kvw_pair(scale, 0);
     p[3] = (uint64_t)layers[i].type | (uint64_t)layers[i].type << 16 | (uint64_t)i << 32;
+    if (layers[i].rope != KVW_ROPE_NONE) memcpy(&p[4], &layers[i].rope_theta, sizeof p[4]);
   }
+  if ((capabilities & KVW_HAS_RENUMBERS) != 0) e->keeps_raw_keys[store / 64] |= (uint64_t)1 << store % 64;
   for (i = 0; i < layer_count; ++i) {
-    int plane;
-    for (plane = 1; plane <= 2; ++plane) {
+    uint32_t index, plane;
+    for (index = 0; (plane = kvw_plane_at(e, store, &layers[i], index)) != 0; ++index) {
       p = kvw_put(e, KVW_ALLOCATION, store, KVW_NO_SEQUENCE, i);
       p[0] = ++e->next_storage;
-      p[1] = (plane == 1 ? layers[i].k_row_bytes : layers[i].v_row_bytes) * layers[i].capacity * sequences;
+      p[1] = kvw_plane_bytes(&layers[i], plane, sequences);
       p[3] = (uint64_t)1 | (uint64_t)1 << 32 | (uint64_t)3 << 48; /* one piece, scope model, origin store */
-      p[4] = kvw_pair(1, (uint32_t)plane);                        /* declared */
+      p[4] = kvw_pair(1, plane);                                  /* declared */
     }
   }
 }
@@ -220,21 +261,35 @@ static inline void kvw_step_end(kvw_emitter* e) {
   ++e->steps;
 }
 
-/* Begins a call. `from`, `to`: of a window the positions asked for, of an eviction those to drop, of a truncation `to`
- * the new end, of attention the queries' positions; `view` of attention the window; `count`: rows appended, or queries.
- * What the operation does not use is 0. */
-static inline void kvw_call(kvw_emitter* e, enum kvw_operation operation, uint8_t store, uint32_t sequence,
-                            uint16_t layer, uint32_t from, uint32_t to, uint32_t view, uint32_t count) {
+static inline void kvw_put_call(kvw_emitter* e, enum kvw_operation operation, uint8_t store, uint32_t sequence,
+                                uint16_t layer, uint32_t from, uint32_t to, uint32_t view, uint32_t count,
+                                uint32_t ordinal) {
   uint64_t* p = kvw_put(e, KVW_CALLED, store, sequence, layer);
   p[1] = kvw_pair((uint32_t)operation, from);
   p[2] = kvw_pair(to, view);
-  p[3] = kvw_pair(count, 0);
+  p[3] = kvw_pair(count, ordinal);
   e->call_operation = (uint32_t)operation;
   e->call_store = store;
   e->call_sequence = sequence;
   e->call_layer = layer;
   e->call_outcome = KVW_NOT_REFUSED;
   e->call_queries = 0;
+  e->moving_layer = KVW_NO_LAYER;
+  e->moved_most = 0;
+}
+
+/* Begins a call. `from`, `to`: of a window the positions asked for, of an eviction those to drop, of a truncation `to`
+ * the new end, of attention the queries' positions, of an append to a layer of KVW_ROPE_POSITIONS those that its keys
+ * were rotated to; `view` of attention the window; `count`: rows appended, or queries. What the operation does not use
+ * is 0. `layer` is KVW_NO_LAYER for edits. */
+static inline void kvw_call(kvw_emitter* e, enum kvw_operation operation, uint8_t store, uint32_t sequence,
+                            uint16_t layer, uint32_t from, uint32_t to, uint32_t view, uint32_t count) {
+  kvw_put_call(e, operation, store, sequence, layer, from, to, view, count, 0);
+}
+
+/* Begins the call that makes `child`, which holds nothing yet, a copy of `parent` up to position `to`. */
+static inline void kvw_call_fork(kvw_emitter* e, uint8_t store, uint32_t parent, uint32_t child, uint32_t to) {
+  kvw_put_call(e, KVW_OP_FORK, store, parent, KVW_NO_LAYER, 0, to, 0, 0, child);
 }
 
 /* Ends it, with what the refusal said, if there was one. */
@@ -281,8 +336,32 @@ static inline void kvw_appended(kvw_emitter* e, uint32_t first, uint32_t count, 
   p[4] = kvw_pair(slot, held_from);
 }
 
+/* In a window, in front of kvw_opened: one side of its `rows` rows, sinks included, was copied out. `bytes_before`: as
+ * the rows lie, `bytes_after`: as they were handed out, in the formats `from` and `to`. Rows in another format than the
+ * layer's have no digests. */
+static inline void kvw_adapter(kvw_emitter* e, enum kvw_copy kind, enum kvw_plane plane, uint32_t rows,
+                               enum kvw_dtype from, uint64_t bytes_before, enum kvw_dtype to, uint64_t bytes_after) {
+  uint64_t* p = kvw_put(e, KVW_ADAPTER_INSERTED, e->call_store, e->call_sequence, e->call_layer);
+  p[0] = bytes_before;
+  p[1] = bytes_after;
+  p[2] = kvw_pair((uint32_t)kind, (uint32_t)plane);
+  p[3] = kvw_pair(e->next_view + 1, 0); /* observed */
+  p[4] = (uint64_t)from | (uint64_t)to << 16 | (uint64_t)rows << 32;
+}
+
+/* In an eviction that renumbers, ascending in each layer: the key at `position`, in `slot`, was rotated to it, once and
+ * from its row before rotation. In a window of KVW_ROPE_RANKS, sinks first: the key at `position` to the rank
+ * `applied`; `slot` is KVW_NO_POSITION. */
+static inline void kvw_rotated(kvw_emitter* e, uint16_t layer, uint32_t position, uint32_t slot, uint32_t applied) {
+  uint64_t* p = kvw_put(e, KVW_ROTATE, e->call_store, e->call_sequence, layer);
+  p[0] = kvw_pair(position, slot);
+  p[1] = kvw_pair(applied, 1);
+  p[2] = kvw_pair(1, 0);
+}
+
 /* In a window: positions [from, to) were handed out in `runs` pieces; returns the view's number. `generation` counts
- * what was written to the store, `copied_bytes` is 0 for rows that are read where they lie. */
+ * what was written to the store, `copied_bytes` is 0 for rows that are read where they lie, else what the adapters of
+ * both sides handed out. */
 static inline uint32_t kvw_opened(kvw_emitter* e, uint32_t from, uint32_t to, uint32_t runs, uint64_t generation,
                                   uint64_t copied_bytes) {
   uint64_t* p = kvw_put(e, KVW_WINDOW_OPENED, e->call_store, e->call_sequence, e->call_layer);
@@ -351,10 +430,47 @@ static inline void kvw_truncated(kvw_emitter* e, uint32_t to, uint32_t old_end, 
   p[1] = kvw_pair(freed, 0);
 }
 
+/* In an eviction, layer by layer: `count` rows from position `from` on, in slots from `from_slot`, now lie at positions
+ * from `to` on in slots from `to_slot`; `bytes` of K and V together. */
+static inline void kvw_moved(kvw_emitter* e, uint16_t layer, uint32_t from, uint32_t to, uint32_t from_slot,
+                             uint32_t to_slot, uint32_t count, uint64_t bytes) {
+  uint64_t* p = kvw_put(e, KVW_MOVE, e->call_store, e->call_sequence, layer);
+  p[0] = kvw_pair(from, to);
+  p[1] = kvw_pair(from_slot, to_slot);
+  p[2] = kvw_pair(count, 0);
+  p[3] = bytes;
+  if (e->moving_layer != layer) e->moved = 0;
+  e->moving_layer = layer;
+  e->moved += count;
+  if (e->moved > e->moved_most) e->moved_most = e->moved;
+}
+
+/* In an eviction that renumbers, for each row of each layer that has another position now, ascending: it lay at
+ * `was_at`, where it would have the first two digests, and lies at `now_at` with the other two. */
+static inline void kvw_survivor(kvw_emitter* e, uint16_t layer, uint32_t was_at, uint64_t k_was, uint64_t v_was,
+                                uint32_t now_at, uint64_t k_now, uint64_t v_now) {
+  uint64_t* p = kvw_put(e, KVW_ROW_DIGESTS, e->call_store, e->call_sequence, layer);
+  p[0] = k_was;
+  p[1] = v_was;
+  p[4] = kvw_pair(was_at, 1);
+  p = kvw_put(e, KVW_ROW_DIGESTS, e->call_store, e->call_sequence, layer);
+  p[0] = k_now;
+  p[1] = v_now;
+  p[4] = kvw_pair(now_at, 1);
+}
+
+/* In an eviction, behind what moved. */
 static inline void kvw_evicted(kvw_emitter* e, uint32_t from, uint32_t to, uint32_t freed) {
   uint64_t* p = kvw_put(e, KVW_EVICT, e->call_store, e->call_sequence, e->call_layer);
   p[0] = kvw_pair(from, to);
-  p[1] = kvw_pair(freed, 0);
+  p[1] = kvw_pair(freed, e->moved_most);
+}
+
+/* In a fork of a store without blocks: `child` has copies of the rows of the call's sequence below `to`. */
+static inline void kvw_forked(kvw_emitter* e, uint32_t child, uint32_t to) {
+  uint64_t* p = kvw_put(e, KVW_FORK, e->call_store, e->call_sequence, e->call_layer);
+  p[0] = kvw_pair(e->call_sequence, child);
+  p[1] = kvw_pair(to, 0);
 }
 
 static inline void kvw_cleared(kvw_emitter* e, uint32_t freed) {
@@ -373,16 +489,16 @@ static inline void kvw_state(kvw_emitter* e, enum kvw_reason reason, uint8_t sto
 }
 
 /* A store's storages are given back; `layers` and `sequences` as declared, `first_storage` the number of its first one:
- * 1 for the first store, and two more for each layer before. */
+ * 1 for the first store, and one more for each plane before. */
 static inline void kvw_store_end(kvw_emitter* e, uint8_t store, uint32_t sequences, const kvw_trace_layer* layers,
                                  uint16_t layer_count, uint64_t first_storage) {
   uint16_t i;
   for (i = 0; i < layer_count; ++i) {
-    int plane;
-    for (plane = 1; plane <= 2; ++plane) {
+    uint32_t index, plane;
+    for (index = 0; (plane = kvw_plane_at(e, store, &layers[i], index)) != 0; ++index) {
       uint64_t* p = kvw_put(e, KVW_FREE, store, KVW_NO_SEQUENCE, i);
       p[0] = first_storage++;
-      p[1] = (plane == 1 ? layers[i].k_row_bytes : layers[i].v_row_bytes) * layers[i].capacity * sequences;
+      p[1] = kvw_plane_bytes(&layers[i], plane, sequences);
       p[2] = (uint64_t)1 | (uint64_t)1 << 32 | (uint64_t)3 << 48;
       p[3] = kvw_pair(1, 0);
     }
@@ -444,9 +560,10 @@ static inline const char* kvw_texts(char list) {
     case 'D': return "done refused aborted";
     case 'T': return "none f32 f16 bf16";
     case 'L': return "q k v both out k-raw none k-scales v-scales";
+    case 'A': return "gather-kv-window dequantize requantize relayout copy-read rotate";
     case 'x':
       return "ring sliding truncate front-evict middle-evict clear zero-copy sequences held-views fork save prefixes "
-             "paged quantised sinks";
+             "paged quantised sinks attend renumbers donors";
     default: return 0;
   }
 }
@@ -471,6 +588,11 @@ static inline const kvw_type* kvw_type_of(uint8_t id) {
       {KVW_APPEND, "Append", "bytes:n8 k_digest:d8 v_digest:d8 first:p4 count:n4 slot:p4 held_from:p4"},
       {KVW_ROW_DIGESTS, "RowDigests", "k0:d8 v0:d8 k1:d8 v1:d8 first:p4 count:n4"},
       {KVW_OVERWRITE, "Overwrite", "first:p4 count:n4 slot:p4 by:p4"},
+      {KVW_MOVE, "Move", "from_position:p4 to_position:p4 from_slot:p4 to_slot:p4 count:n8 bytes:n8"},
+      {KVW_ROTATE, "Rotate", "position:p4 slot:p4 applied:p4 from_raw:b4 times:n4"},
+      {KVW_FORK, "Fork", "parent:n4 child:n4 upto:p4 shared:n4"},
+      {KVW_ADAPTER_INSERTED, "AdapterInserted",
+       "bytes_before:n8 bytes_after:n8 kind:A4 plane:L4 view:n4 evidence:E4 from_type:T2 to_type:T2 rows:n4"},
       {KVW_EVICT, "Evict", "from:p4 to:p4 freed:n4 moved:n4"},
       {KVW_TRUNCATE, "Truncate", "to:p4 old_end:p4 freed:n4"},
       {KVW_CLEAR, "Clear", "freed:n4"},

@@ -50,6 +50,19 @@ std::string_view missing_capability(const StoreModel& store, LayerIndex layer) n
   return {};
 }
 
+/// Both sides of a layer say which rows become codes, and the same ones; or neither does.
+std::optional<Complaint> half_coded(const LayerCodes& codes, LayerIndex layer) {
+  const bool has_k = codes.k.code != trace::DType::none;
+  const bool has_v = codes.v.code != trace::DType::none;
+  if (has_k != has_v)
+    return Complaint{fmt::format("LayerCode of both sides of layer {}, or of neither", layer),
+                     has_k ? "that of K alone" : "that of V alone"};
+  if (!has_k || codes.declared()) return std::nullopt;
+  return Complaint{fmt::format("both sides of layer {} coded at the same positions", layer),
+                   fmt::format("K with {} recent rows in groups of {}, V with {} in groups of {}", codes.k.recent,
+                               codes.k.quantise_group, codes.v.recent, codes.v.quantise_group)};
+}
+
 /// Where what is declared of a store does not go together.
 Finding contradiction(const StoreModel& store, const std::optional<trace::PoolDeclared>& pool) {
   if (pool.has_value() != store.can(trace::Capability::paged))
@@ -68,6 +81,7 @@ Finding contradiction(const StoreModel& store, const std::optional<trace::PoolDe
     if (declared.rope == 0 && store.formats[layer].rope_theta_bits != 0)
       return Complaint{fmt::format("no angles of layer {}, whose keys are not rotated", layer),
                        fmt::format("rope_theta {}", trace::from_bits(store.formats[layer].rope_theta_bits))};
+    if (std::optional<Complaint> half = half_coded(store.codes[layer], layer)) return half;
   }
   return std::nullopt;
 }

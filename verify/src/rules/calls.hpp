@@ -1,7 +1,6 @@
 /// What several rules ask of a call.
 #pragma once
 
-#include "code_law.hpp"
 #include "kvwitness/trace/event_table.hpp"
 #include "kvwitness/verify/checker.hpp"
 #include "kvwitness/verify/model.hpp"
@@ -61,14 +60,6 @@ inline void add_note(RuleVerdict& verdict, const std::string& note) {
 inline void make_inconclusive(RuleVerdict& verdict, const std::string& note) {
   verdict.status = Status::inconclusive;
   add_note(verdict, note);
-}
-
-/// True where the rows of a layer lie in memory as they were given, or as the codes that were told, so that digests of
-/// both can be compared.
-[[nodiscard]] inline bool keeps_rows_as_given(const StoreModel& store, LayerIndex layer) noexcept {
-  if (is_coded(store, layer)) return true;
-  return layer < store.formats.size() && store.formats[layer].k_type == trace::DType::f32 &&
-         store.formats[layer].v_type == trace::DType::f32;
 }
 
 }  // namespace kvwitness::verify

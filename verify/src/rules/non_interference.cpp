@@ -89,7 +89,7 @@ class NonInterference final : public RuleChecker<NonInterference, kInfo, Reads> 
     const Range found{state.from, state.to};
     const auto digests = rows->digests();
     const bool is_same_range = found == rows->held() || (found.empty() && rows->held().empty());
-    if (is_same_range && (!digests || !keeps_rows_as_given(*store, event.layer))) return;
+    if (is_same_range && !digests) return;
     const bool is_told = rows->rows() == 0 || !is_same_range || (state.k_digest != 0 && state.v_digest != 0);
     const bool is_right =
         is_same_range && (rows->rows() == 0 || (digests->k == state.k_digest && digests->v == state.v_digest));
@@ -138,7 +138,6 @@ class NonInterference final : public RuleChecker<NonInterference, kInfo, Reads> 
     const StoreModel* store = moment.model.store(event.store);
     const LayerModel* rows = moment.model.layer(event.store, event.sequence, event.layer);
     if (store == nullptr || rows == nullptr || range.to <= range.from || !rows->holds(range)) return;
-    if (!keeps_rows_as_given(*store, event.layer)) return;
     const auto given = rows->digests(range);
     const bool is_told = given && found.k != 0 && found.v != 0;
     const bool is_right = is_told && given->k == found.k && given->v == found.v;

@@ -1,3 +1,4 @@
+#include "code_law.hpp"
 #include "rules/calls.hpp"
 #include "rules/rules.hpp"
 #include "rules/whose_rows.hpp"
@@ -96,7 +97,6 @@ class PositionOrder final : public RuleChecker<PositionOrder, kInfo, Reads> {
     const StoreModel* store = moment.model.store(event.store);
     const LayerModel* layer = moment.model.layer(event.store, event.sequence, event.layer);
     if (store == nullptr || layer == nullptr || !store->call.survivors_at_old_positions) return;
-    if (!keeps_rows_as_given(*store, event.layer)) return;
     judge_survivor(rows.first, rows.k0, rows.v0, event, moment);
     if (rows.count == 2) judge_survivor(rows.first + 1, rows.k1, rows.v1, event, moment);
   }
@@ -196,8 +196,7 @@ class PositionOrder final : public RuleChecker<PositionOrder, kInfo, Reads> {
 
   void compare(const std::optional<LayerModel::Digests>& given, const FoundRows& found, std::uint64_t v_digest,
                const Event& event, const Moment& moment) {
-    const StoreModel* store = moment.model.store(found.store);
-    if (!given || found.k_digest == 0 || v_digest == 0 || !keeps_rows_as_given(*store, found.layer)) {
+    if (!given || found.k_digest == 0 || v_digest == 0) {
       ++not_given_;
       return;
     }
@@ -223,9 +222,7 @@ class PositionOrder final : public RuleChecker<PositionOrder, kInfo, Reads> {
 
   void on_end(const Moment& /*moment*/, RuleVerdict& verdict) override {
     if (not_given_ == 0) return;
-    make_inconclusive(
-        verdict, fmt::format("digests of {} runs or reads were not given, or the rows are stored in another format",
-                             not_given_));
+    make_inconclusive(verdict, fmt::format("digests of {} runs, reads or states were not given", not_given_));
   }
 
   Progress progress_;

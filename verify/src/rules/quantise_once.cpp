@@ -31,7 +31,8 @@ constexpr RuleInfo kInfo{
     .formula =
         "border(T) = max(0, floor((T - recent) / group) group); an append from T to T' codes exactly the held "
         "positions of [border(T), border(T')); digest(code at p) = digest(code(row given at p)) where the row's stream "
-        "is known (of keys with rope: not compared); LayerFormat.row_bytes = bytes(code, kv_heads head_dim)",
+        "is known, which else makes it inconclusive (of keys with rope: not compared, and counted); "
+        "LayerFormat.row_bytes = bytes(code, kv_heads head_dim)",
     .witness = "rows that were coded",
     .faults =
         "quantised-storage (huggingface/transformers#34189, rajveer43/VeloxQuant-MLX#86, "
@@ -117,9 +118,13 @@ class QuantiseOnce final : public RuleChecker<QuantiseOnce, kInfo, Reads> {
       return;
     }
     const trace::StreamSpec* stream = streams_.find(row->stream);
-    if (stream == nullptr) return;
+    if (stream == nullptr) {
+      ++not_known_;
+      return;
+    }
     const LayerCodes& codes = store.codes[event.layer];
     const bool has_k = store.layers[event.layer].rope == 0;
+    rotated_keys_ += has_k ? 0 : 1;
     const auto made = [&](const trace::LayerCode& code, Plane plane) {
       return digest_of({*stream, code, plane, row->ordinal}, position, event, store);
     };
@@ -153,6 +158,12 @@ class QuantiseOnce final : public RuleChecker<QuantiseOnce, kInfo, Reads> {
   void on_end(const Moment& /*moment*/, RuleVerdict& verdict) override {
     if (not_given_ != 0)
       make_inconclusive(verdict, fmt::format("digests of {} rows that were coded were not given", not_given_));
+    if (not_known_ != 0)
+      make_inconclusive(verdict, fmt::format("the codes of {} rows were not compared with the rows, which come from no "
+                                             "stream of the claims",
+                                             not_known_));
+    if (rotated_keys_ != 0)
+      add_note(verdict, fmt::format("the codes of {} keys were not compared: they were given rotated", rotated_keys_));
   }
 
   StreamRows streams_;
@@ -160,6 +171,8 @@ class QuantiseOnce final : public RuleChecker<QuantiseOnce, kInfo, Reads> {
   std::vector<float> row_;
   std::vector<std::byte> bytes_;
   std::uint64_t not_given_ = 0;
+  std::uint64_t not_known_ = 0;     ///< rows that cannot be made again
+  std::uint64_t rotated_keys_ = 0;  ///< of rows that can
 };
 
 }  // namespace

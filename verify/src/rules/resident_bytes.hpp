@@ -18,8 +18,7 @@ namespace kvwitness::verify {
 /// What rows that a layer holds take, both sides.
 [[nodiscard]] inline std::uint64_t resident_bytes(const StoreModel& store, LayerIndex layer, Range held) noexcept {
   if (!is_coded(store, layer)) return held.count() * bytes_of_row(store, layer);
-  return held_bytes(store, layer, trace::Plane::k, held, held.to) +
-         held_bytes(store, layer, trace::Plane::v, held, held.to);
+  return held_bytes(store, layer, held, held.to);
 }
 
 }  // namespace kvwitness::verify

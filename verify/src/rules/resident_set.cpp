@@ -178,8 +178,7 @@ class ResidentSet final : public RuleChecker<ResidentSet, kInfo, Reads> {
     const auto digests = layer.digests();
     const bool compares =
         state.reason == trace::DigestReason::compare_left || state.reason == trace::DigestReason::compare_right;
-    const bool is_told = digests && state.k_digest != 0 && state.v_digest != 0 &&
-                         keeps_rows_as_given(*moment.model.store(event.store), event.layer);
+    const bool is_told = digests && state.k_digest != 0 && state.v_digest != 0;
     if (layer.rows() == 0 || (compares && !is_told)) return;
     if (!is_told) {
       ++not_told_;

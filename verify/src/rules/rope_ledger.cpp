@@ -185,7 +185,11 @@ class RopeLedger final : public RuleChecker<RopeLedger, kInfo, Reads> {
     const StoreModel& store = *moment.model.store(event.store);
     const LayerModel* rows = moment.model.layer(event.store, event.sequence, event.layer);
     const Range rotated{call.called.from, call.called.to};
-    if (rows == nullptr || rotated.empty() || !store.rotates(event.layer)) return;
+    if (rows == nullptr || !store.rotates(event.layer)) return;
+    if (rotated.empty()) {
+      ++not_told_;
+      return;
+    }
     meet();
     const Range appended{rows->end() - call.called.count, rows->end()};
     if (rotated == appended) return;
@@ -200,7 +204,14 @@ class RopeLedger final : public RuleChecker<RopeLedger, kInfo, Reads> {
     Position told = 0;
   };
 
+  void on_end(const Moment& /*moment*/, RuleVerdict& verdict) override {
+    if (not_told_ != 0)
+      make_inconclusive(verdict,
+                        fmt::format("{} appends do not say to which positions their keys were rotated", not_told_));
+  }
+
   bool is_by_rank_ = false;
+  std::uint64_t not_told_ = 0;  ///< appends of keys
   Ranks ranks_;
   StoreIndex due_of_ = trace::kNoStore;
   std::vector<Range> due_;  ///< [layer]: survivors that are still to be rotated by the eviction under way

@@ -114,7 +114,7 @@ class SharedWrite final : public RuleChecker<SharedWrite, kInfo, Reads>, public 
     const LayerModel* rows = moment.model.layer(event.store, event.sequence, event.layer);
     const bool is_after = state.reason == trace::DigestReason::after_edit && store != nullptr && rows != nullptr &&
                           after_ != 0 && store->call.number == after_;
-    if (!is_after || !keeps_rows_as_given(*store, event.layer)) return;
+    if (!is_after) return;
     const auto digests = rows->digests();
     const bool is_same_range = Range{state.from, state.to} == rows->held();
     const bool is_told = digests && state.k_digest != 0 && state.v_digest != 0;

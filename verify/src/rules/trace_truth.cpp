@@ -50,6 +50,10 @@ constexpr RuleInfo kInfo{
     .reads = Reads::kTypes,
 };
 
+Range range_of(const trace::Append& piece) noexcept {
+  return {piece.first, piece.first + std::min(piece.count, trace::kNoPosition - piece.first)};
+}
+
 class TraceTruth final : public RuleChecker<TraceTruth, kInfo, Reads> {
  public:
   void on(const trace::Called& called, const Event& event, const Moment& moment) {
@@ -174,8 +178,8 @@ void TraceTruth::on(const trace::Append& append, const Event& event, const Momen
   call_.next = std::uint64_t{append.first} + append.count;
   check_slots(*store, append.first, append.count, append.slot, event, moment);
   expect_equal("held from", call_.after.from, append.held_from, event, moment);
-  const trace::LayerFormat& format = store->formats[event.layer];
-  expect_equal("bytes", append.count * (format.k_row_bytes + format.v_row_bytes), append.bytes, event, moment);
+  const std::uint64_t bytes = held_bytes(*store, event.layer, range_of(append), call_.after.to);
+  expect_equal("bytes", bytes, append.bytes, event, moment);
 }
 
 void TraceTruth::on(const trace::Overwrite& overwrite, const Event& event, const Moment& moment) {
@@ -220,7 +224,7 @@ void TraceTruth::check_digests(const LayerModel& rows, const Event& event, const
   bool is_given = true;
   const Range coded = coded_by_append(*moment.model.store(event.store), event.layer, call_.before, call_.after);
   for (const auto& [piece, number] : pieces_) {
-    const Range range{piece.first, piece.first + std::min(piece.count, trace::kNoPosition - piece.first)};
+    const Range range = range_of(piece);
     if (!rows.holds(range)) continue;  // told by the other checks
     // Rows that became codes at once have their codes' digests by now.
     const bool is_coded_at_once = range.from < coded.to && coded.from < range.to;
@@ -326,7 +330,12 @@ void TraceTruth::on(const trace::WindowRun& run, const Event& event, const Momen
   if (view->copied) return;
   const bool has_offset = run.offset != trace::kOutsideStorage && run.slot != trace::kNoSlot && run.count != 0;
   // The f32 rows of a coded layer lie in memory of their own, whose slots are the store's affair.
-  const bool is_recent = is_coded(*store, event.layer) && run.first >= coded_end(*store, event.layer, rows->end());
+  const Position border = coded_end(*store, event.layer, rows->end());
+  const std::uint64_t end = std::uint64_t{run.first} + run.count;
+  if (run.first < border && end > border)
+    violate(event, moment, fmt::format("a run of codes up to {}: f32 rows lie apart", border),
+            fmt::format("run [{}, {})", run.first, end));
+  const bool is_recent = is_coded(*store, event.layer) && run.first >= border;
   if (has_offset && !is_recent) check_offset(run, *store, event, moment);
 }
 

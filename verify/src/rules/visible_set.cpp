@@ -65,8 +65,9 @@ class VisibleSet final : public RuleChecker<VisibleSet, kInfo, Reads> {
     const trace::StreamSpec* stream = common_stream(layer->rows, lawful.window);
     if (stream != nullptr && !lawful.sinks.empty() && common_stream(layer->rows, lawful.sinks) != stream) return;
     if (stream == nullptr || layer->declared.rope != 0) return;  // equal keys are no longer equal once rotated
-    // Values no longer name their ordinals once they were codes.
-    if (is_coded(*moment.model.store(row->event.store), row->event.layer)) return;
+    // Values no longer name their ordinals once they were rounded.
+    const StoreModel& store = *moment.model.store(row->event.store);
+    if (is_coded(store, row->event.layer) || !is_given_in_f32(store, row->event.layer)) return;
     const RowsWanted wanted{row->event.store, row->event.sequence, layer->owner, trace::Plane::v,
                             layer->shape.kv_elements()};
     const auto v = streams_.rows(layer->rows, wanted, lawful.window);

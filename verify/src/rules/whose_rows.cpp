@@ -1,5 +1,6 @@
 #include "rules/whose_rows.hpp"
 
+#include "code_law.hpp"
 #include "kvwitness/trace/digest.hpp"
 #include "kvwitness/trace/rows.hpp"
 #include "rules/calls.hpp"
@@ -27,7 +28,7 @@ class Rows {
       : layer_(model.layer(found.store, found.sequence, found.layer)), index_(found.layer), claims_(claims) {
     const StoreModel* store = model.store(found.store);
     if (store != nullptr && found.layer < store->layers.size()) index_ = store->owner(found.layer);
-    if (store == nullptr || found.layer >= store->layers.size() || !keeps_rows_as_given(*store, found.layer)) return;
+    if (store == nullptr || found.layer >= store->layers.size() || !is_given_in_f32(*store, found.layer)) return;
     const trace::LayerDeclared& declared = store->layers[found.layer];
     const std::uint64_t elements = std::uint64_t{declared.kv_heads} * declared.head_dim;
     if (elements > 0 && elements <= kElementsMax) row_.resize(elements);

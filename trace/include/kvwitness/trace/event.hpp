@@ -119,7 +119,8 @@ struct LayerDeclared { std::uint32_t capacity; std::uint32_t window; std::uint32
 /// rope: pair j of a head, its elements (j, j + head_dim / 2), lies rotated by position * rope_theta^(-2j / head_dim);
 /// 0: no rope, or other angles.
 struct LayerFormat { std::uint64_t k_row_bytes; std::uint64_t v_row_bytes; std::uint32_t score_scale_bits; std::uint32_t softcap_bits; DType k_type; DType v_type; std::uint32_t donor; std::uint64_t rope_theta_bits; };
-/// How one plane of a layer is coded, of layers whose rows are not f32. Rows [0, max(0, floor((end - recent) / group) *
+/// How one plane of a layer is coded, of layers that get f32 rows and make codes of them; without it, rows are given in
+/// the layer's format and stay so. Rows [0, max(0, floor((end - recent) / group) *
 /// group)) are codes, with group = quantise_group; those behind are f32. `bits`, `block`, `residual_bits` and `seed`: of a
 /// rotated code.
 struct LayerCode { std::uint64_t seed; Plane plane; DType code; std::uint16_t bits; std::uint32_t block; std::uint32_t residual_bits; std::uint32_t recent; std::uint32_t quantise_group; std::uint64_t reserved; };
@@ -144,7 +145,7 @@ struct ScopeReset { std::uint64_t bytes_freed; std::uint64_t live_bytes; std::ui
 
 // ---- what a store did (claims) --------------------------------------------------------------------------------------
 /// One contiguous piece of an append: positions [first, first+count) in slots [slot, slot+count). `held_from` is the
-/// window_start that the store reports after the whole append.
+/// window_start that the store reports after the whole append, `bytes` what the rows take then, K and V.
 struct Append { std::uint64_t bytes; std::uint64_t k_digest; std::uint64_t v_digest; Position first; std::uint32_t count; Slot slot; Position held_from; };
 /// Fact: digests of single rows given to the append that was called, or found after an eviction that renumbers; `count`
 /// is 1 or 2.
