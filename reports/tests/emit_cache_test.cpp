@@ -24,11 +24,13 @@ constexpr std::uint32_t kWindow = 3;
 /// attention call with a gap says that it saw one key more.
 class Cache {
  public:
-  Cache(std::FILE* out, std::uint32_t capacity, std::uint32_t sinks) : capacity_(capacity), sinks_(sinks) {
-    layer_ = {capacity, kWindow, 1, sinks, 1, 1, 1, KVW_F32, sizeof(float), sizeof(float), 1.0F};
+  Cache(std::FILE* out, std::uint32_t capacity, std::uint32_t sinks, bool by_rank)
+      : capacity_(capacity), sinks_(sinks), by_rank_(by_rank) {
+    layer_ = {capacity, kWindow, 1, sinks, 1, 1, 1, KVW_F32, sizeof(float), sizeof(float), 1.0F, 0, 0};
+    if (by_rank) layer_.rope = KVW_ROPE_RANKS;
     kvw_begin(&emitter_, out, ring_.data(), ring_.size(), "test", "told");
     const std::uint64_t traits =
-        KVW_HAS_ZERO_COPY | (sinks != 0 ? 0 : KVW_HAS_RING);  // the rest follows from the layer
+        (by_rank ? 0 : KVW_HAS_ZERO_COPY) | (sinks != 0 ? 0 : KVW_HAS_RING);  // the rest follows from the layer
     kvw_store(&emitter_, 0, "sut", "mine", traits, 1, &layer_, 1);
   }
 
@@ -47,6 +49,8 @@ class Cache {
     kvw_closed(&emitter_, 0, 0, 0, view);
     kvw_step_end(&emitter_);
   }
+
+  std::uint32_t ranks_off = 0;  ///< how far keys are rotated past their ranks
 
   void finish() {
     const std::uint64_t digest = digest_of(held_from_, end_) + digest_of(0, std::min(sinks_, held_from_));
@@ -92,6 +96,19 @@ class Cache {
     });
     kvw_call_end(&emitter_);
   }
+  /// The copy of the window from `low` on, with its keys rotated to their ranks; its bytes.
+  std::uint64_t turn(std::uint32_t low) {
+    const std::uint32_t sinks = std::min(sinks_, low);
+    const std::uint32_t rows = sinks + end_ - low;
+    const std::uint64_t bytes = rows * sizeof(float);
+    kvw_adapter(&emitter_, KVW_COPY_ROTATE, KVW_K, rows, KVW_F32, bytes, KVW_F32, bytes);
+    kvw_adapter(&emitter_, KVW_COPY_READ, KVW_V, rows, KVW_F32, bytes, KVW_F32, bytes);
+    for (std::uint32_t rank = 0; rank < rows; ++rank) {
+      const std::uint32_t position = rank < sinks ? rank : low + rank - sinks;
+      kvw_rotated(&emitter_, 0, position, KVW_NO_POSITION, rank + ranks_off);
+    }
+    return 2 * bytes;
+  }
   std::uint32_t open(std::uint32_t low) {
     kvw_call(&emitter_, KVW_OP_WINDOW, 0, 0, 0, low, end_, 0, 0);
     std::vector<std::array<std::uint32_t, 2>> pieces;
@@ -102,7 +119,8 @@ class Cache {
     } else {
       for_pieces(sinks_ == 0 ? low : 0, end_, add);
     }
-    const std::uint32_t view = kvw_opened(&emitter_, low, end_, static_cast<std::uint32_t>(pieces.size()), 0, 0);
+    const std::uint64_t copied = by_rank_ ? turn(low) : 0;
+    const std::uint32_t view = kvw_opened(&emitter_, low, end_, static_cast<std::uint32_t>(pieces.size()), 0, copied);
     for (const auto& [from, many] : pieces) {
       const std::uint64_t digest = digest_of(from, from + many);
       kvw_run(&emitter_, view, from, many, slot(from), std::uint64_t{slot(from)} * sizeof(float), digest, digest);
@@ -116,6 +134,7 @@ class Cache {
   kvw_trace_layer layer_{};
   std::uint32_t capacity_;
   std::uint32_t sinks_;
+  bool by_rank_;
   std::uint32_t end_ = 0;
   std::uint32_t held_from_ = 0;
   std::uint32_t steps_ = 0;
@@ -126,6 +145,8 @@ struct Told {
   std::uint32_t sinks;
   std::uint32_t chunk;
   std::uint32_t keys_too_many = 0;
+  bool by_rank = false;
+  std::uint32_t ranks_off = 0;
 };
 
 /// Status, then the rules that fail.
@@ -134,7 +155,8 @@ std::string judged(const Told& told) {
   const auto file = scratch.path() / "told.jsonl";
   std::FILE* const out = std::fopen(file.c_str(), "w");
   BOOST_REQUIRE(out != nullptr);
-  Cache cache(out, told.capacity, told.sinks);
+  Cache cache(out, told.capacity, told.sinks, told.by_rank);
+  cache.ranks_off = told.ranks_off;
   for (int i = 0; i < 7; ++i) cache.feed(told.chunk, i == 6 ? told.keys_too_many : 0);
   cache.finish();
   BOOST_REQUIRE(std::fclose(out) == 0);
@@ -159,6 +181,11 @@ BOOST_AUTO_TEST_CASE(sinks_are_seen_besides_the_window) {
   BOOST_TEST(judged({.capacity = 5, .sinks = 2, .chunk = 1}) == "pass");
   BOOST_TEST(judged({.capacity = 8, .sinks = 2, .chunk = 2}) == "pass");
   BOOST_TEST(judged({.capacity = 8, .sinks = 2, .chunk = 2, .keys_too_many = 1}) == "fail window-exact");
+}
+
+BOOST_AUTO_TEST_CASE(keys_are_rotated_to_their_ranks_in_each_copy) {
+  BOOST_TEST(judged({.capacity = 5, .sinks = 2, .chunk = 1, .by_rank = true}) == "pass");
+  BOOST_TEST(judged({.capacity = 5, .sinks = 2, .chunk = 1, .by_rank = true, .ranks_off = 1}) == "fail rope-ledger");
 }
 
 BOOST_AUTO_TEST_SUITE_END()

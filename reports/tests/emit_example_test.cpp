@@ -1,4 +1,4 @@
-/// A cache in plain C, traced by kvwitness/emit.h and judged by the program.
+/// Caches in plain C, traced by kvwitness/emit.h and judged by the program.
 
 #include "files.hpp"
 
@@ -19,10 +19,10 @@ struct Judged {
   std::size_t open = 0;
 };
 
-Judged judged(const std::string& options) {
+Judged judged(const std::string& options, const std::string& program = "emit_example") {
   const Scratch scratch;
   const std::string trace = (scratch.path() / "trace.jsonl").string();
-  BOOST_TEST(run_shell(KVWITNESS_BINARY_DIR "/bin/emit_example " + options + " > " + trace).code == 0);
+  BOOST_TEST(run_shell(KVWITNESS_BINARY_DIR "/bin/" + program + " " + options + " > " + trace).code == 0);
   const Finished check = run_shell(KVWITNESS_BINARY_DIR "/bin/kvwitness check --report json=- " + trace);
   Judged out;
   out.code = check.code;
@@ -57,6 +57,17 @@ BOOST_AUTO_TEST_CASE(a_wrong_one_fails_by_the_rule_that_is_broken) {
     BOOST_TEST(window.code == 1, format);
     BOOST_TEST(window.failing == "window-exact ", format);
   }
+}
+
+/// Copied windows, rotated keys, gaps that close and a fork.
+BOOST_AUTO_TEST_CASE(a_cache_that_shifts_its_context_is_judged_as_a_whole) {
+  const Judged right = judged("", "emit_shift_example");
+  BOOST_TEST(right.code == 0);
+  BOOST_TEST(right.failing == "");
+  BOOST_TEST(right.open == 0U);
+  BOOST_TEST(judged("--stale-keys", "emit_shift_example").failing == "rope-ledger ");
+  BOOST_TEST(judged("--unpriced", "emit_shift_example").failing == "adapter-priced ");
+  BOOST_TEST(judged("--late-fork", "emit_shift_example").failing == "position-order resident-set shared-write ");
 }
 
 BOOST_AUTO_TEST_SUITE_END()

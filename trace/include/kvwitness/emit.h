@@ -46,7 +46,8 @@ extern "C" {
 #define KVW_NO_SEQUENCE 0xffffffffu
 #define KVW_NO_LAYER 0xffffu
 #define KVW_NO_STORE 0xffu
-#define KVW_NO_POSITION 0xffffffffu
+#define KVW_NO_POSITION 0xffffffffu                 /* and no slot */
+#define KVW_OUTSIDE ((uint64_t)0xffffffffffffffffu) /* of rows that lie in none of the store's storages */
 
 /* clang-format off */
 /* Type ids, as trace/events.md names them. */
@@ -374,7 +375,7 @@ static inline uint32_t kvw_opened(kvw_emitter* e, uint32_t from, uint32_t to, ui
 
 /* One piece of the window, oldest first. Attention over a window that was opened before its store was written or edited
  * tells its pieces again, in front of what was attended. `offset` of its first K row in the layer's K storage, in
- * bytes. */
+ * bytes. Rows that were copied out have KVW_OUTSIDE, and the slots that they were copied from, or KVW_NO_POSITION. */
 static inline void kvw_run(kvw_emitter* e, uint32_t view, uint32_t first, uint32_t count, uint32_t slot,
                            uint64_t offset, uint64_t k_digest, uint64_t v_digest) {
   uint64_t* p = kvw_put(e, KVW_WINDOW_RUN, e->call_store, e->call_sequence, e->call_layer);

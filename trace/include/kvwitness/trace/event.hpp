@@ -119,10 +119,9 @@ struct LayerDeclared { std::uint32_t capacity; std::uint32_t window; std::uint32
 /// rope: pair j of a head, its elements (j, j + head_dim / 2), lies rotated by position * rope_theta^(-2j / head_dim);
 /// 0: no rope, or other angles.
 struct LayerFormat { std::uint64_t k_row_bytes; std::uint64_t v_row_bytes; std::uint32_t score_scale_bits; std::uint32_t softcap_bits; DType k_type; DType v_type; std::uint32_t donor; std::uint64_t rope_theta_bits; };
-/// How one plane of a layer is coded, of layers that get f32 rows and make codes of them; without it, rows are given in
-/// the layer's format and stay so. Rows [0, max(0, floor((end - recent) / group) *
-/// group)) are codes, with group = quantise_group; those behind are f32. `bits`, `block`, `residual_bits` and `seed`: of a
-/// rotated code.
+/// How one plane of a layer is coded that gets f32 rows and makes codes of them; without it rows stay as they are given.
+/// Rows [0, max(0, floor((end - recent) / group) * group)) are codes, with group = quantise_group; those behind are f32.
+/// `bits`, `block`, `residual_bits` and `seed`: of a rotated code.
 struct LayerCode { std::uint64_t seed; Plane plane; DType code; std::uint16_t bits; std::uint32_t block; std::uint32_t residual_bits; std::uint32_t recent; std::uint32_t quantise_group; std::uint64_t reserved; };
 /// Of a paged store: it owns `pool_blocks` blocks of `block` rows each (one block has rows in every layer), and room on
 /// the host for `host_blocks` that are swapped out.
