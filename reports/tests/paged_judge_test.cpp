@@ -8,9 +8,12 @@
 #include <boost/test/unit_test.hpp>
 
 #include <algorithm>
+#include <array>
+#include <map>
 #include <memory>
 #include <random>
 #include <string>
+#include <tuple>
 #include <vector>
 
 using namespace kvwitness;
@@ -18,6 +21,7 @@ using namespace kvwitness;
 namespace {
 
 constexpr std::uint32_t kSequences = 4;
+constexpr std::uint32_t kHashes = 4;  ///< blocks that a prompt names
 
 struct Shape {
   std::uint32_t block = 3;
@@ -128,16 +132,27 @@ class Run {
   /// Layers [from, to) of a token.
   void append(core::SequenceId sequence, std::uint32_t count, core::LayerIndex from, core::LayerIndex to) {
     for (core::LayerIndex layer = from; layer < to; ++layer) {
-      std::vector<float> k(count * 4);
-      std::vector<float> v(count * 4);
-      for (float& value : k) value = static_cast<float>(next_++);
-      for (float& value : v) value = -static_cast<float>(next_++);
+      std::vector<float> k;
+      std::vector<float> v;
+      for (std::uint32_t i = 0; i < count; ++i) {
+        const float value = value_at(sequence, layer, store_->end(sequence, layer) + i);
+        k.insert(k.end(), 4, value);
+        v.insert(v.end(), 4, -value);
+      }
       core::RowsIn rows;
       rows.k = k.data();
       rows.v = v.data();
       rows.count = count;
       if (!store_->append(sequence, layer, rows)) return;
     }
+  }
+
+  /// Of a row to be appended: another one each time, but for tokens that a hash stands for the same.
+  float value_at(core::SequenceId sequence, core::LayerIndex layer, core::Position position) {
+    if (family_[sequence] == 0 || position >= kHashes * shape_.block) return static_cast<float>(next_++);
+    const auto [value, is_new] = values_.try_emplace({family_[sequence], layer, position}, next_);
+    if (is_new) ++next_;
+    return static_cast<float>(value->second);
   }
 
   /// Of the sequence whose token is under way, or into it.
@@ -162,13 +177,13 @@ class Run {
     // Two families of prompts, so that some share a prefix and some do not.
     const std::uint64_t family = 100 * (1 + below(2));
     std::vector<std::uint64_t> hashes;
-    for (std::uint64_t i = 0; i < 4; ++i) hashes.push_back(family + i + 1);
+    for (std::uint64_t i = 0; i < kHashes; ++i) hashes.push_back(family + i + 1);
     core::PromptRequest request;
     request.prompt = 6 + below(9);
     request.generated = below(4);
     request.hashes = hashes;
     static_cast<void>(store_->clear(sequence));
-    static_cast<void>(store_->admit(sequence, request));
+    family_[sequence] = store_->admit(sequence, request).ok() ? family : 0;
     if (below(2) == 0) append(sequence, 3);
     if (below(2) == 0) append(sequence, 3);
   }
@@ -193,7 +208,9 @@ class Run {
   trace::Bus* bus_ = nullptr;
   core::TracedStore* store_ = nullptr;
   std::uint32_t next_ = 1;
-  std::vector<std::byte> file_;  ///< saved last
+  std::array<std::uint64_t, kSequences> family_{};  ///< of the prompt that a sequence was last admitted with
+  std::map<std::tuple<std::uint64_t, core::LayerIndex, core::Position>, std::uint32_t> values_;  ///< of its rows
+  std::vector<std::byte> file_;                                                                  ///< saved last
   core::Position end_of_file_ = 0;
 };
 
