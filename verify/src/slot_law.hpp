@@ -5,7 +5,6 @@
 
 #include <cstdint>
 #include <optional>
-#include <vector>
 
 namespace kvwitness::verify {
 
@@ -39,37 +38,52 @@ namespace kvwitness::verify {
   return row->slot != trace::kNoSlot ? row->slot : lawful_slot(store, layer, rows.start(), position);
 }
 
-/// The byte offset of a slot is base + slot * stride in each layer of a sequence. Base and stride are learnt from the
-/// first two slots that are seen; every later one is held to them.
+/// The byte offset of a slot is base + slot * stride in each layer of a sequence, up or down. Base and stride are
+/// learnt from the first two slots that are seen, unless they are given; every later one is held to them.
 class OffsetLaw {
  public:
-  /// False where the offset contradicts those seen before, or two slots lie closer than `row_bytes`. Offsets are taken
-  /// modulo 2^64, as addresses are.
+  OffsetLaw() = default;
+  /// Slots from the beginning on, at a distance of `stride` bytes.
+  [[nodiscard]] static OffsetLaw from_start(std::uint64_t stride) noexcept {
+    OffsetLaw law;
+    law.known_ = 2;
+    law.stride_ = stride;
+    return law;
+  }
+
+  /// False where the offset contradicts those seen before, or two slots lie closer than `row_bytes`.
   [[nodiscard]] bool admits(Slot slot, std::uint64_t offset, std::uint64_t row_bytes) noexcept {
     if (known_ == 0) {
       first_slot_ = slot;
       first_offset_ = offset;
       known_ = 1;
     }
-    if (slot == first_slot_) return offset == first_offset_;
-    const auto slots = static_cast<std::int64_t>(slot) - static_cast<std::int64_t>(first_slot_);
-    const auto bytes = static_cast<std::int64_t>(offset - first_offset_);
-    if (known_ == 2)
-      return bytes ==
-             static_cast<std::int64_t>(static_cast<std::uint64_t>(slots) * static_cast<std::uint64_t>(stride_));
-    if (bytes % slots != 0) return false;
+    const bool is_behind = slot > first_slot_;
+    const std::uint64_t slots = is_behind ? slot - first_slot_ : first_slot_ - slot;
+    const bool is_higher = offset > first_offset_;
+    const std::uint64_t bytes = is_higher ? offset - first_offset_ : first_offset_ - offset;
+    if (slots == 0) return bytes == 0;
+    if (known_ == 2) return bytes == slots * stride_ && (bytes == 0 || descends_ == (is_behind != is_higher));
+    if (bytes % slots != 0 || bytes / slots < row_bytes) return false;
     stride_ = bytes / slots;
+    descends_ = is_behind != is_higher;
     known_ = 2;
-    const std::uint64_t apart =
-        stride_ < 0 ? 0 - static_cast<std::uint64_t>(stride_) : static_cast<std::uint64_t>(stride_);
-    return apart >= row_bytes;
+    return true;
   }
+
+  /// Bytes from a slot to the next one; nullopt while it is not known.
+  [[nodiscard]] std::optional<std::uint64_t> stride() const noexcept {
+    return known_ == 2 ? std::optional(stride_) : std::nullopt;
+  }
+  /// Slots go down in memory.
+  [[nodiscard]] bool descends() const noexcept { return descends_; }
 
  private:
   int known_ = 0;  ///< slots learnt
   Slot first_slot_ = 0;
   std::uint64_t first_offset_ = 0;
-  std::int64_t stride_ = 0;
+  std::uint64_t stride_ = 0;
+  bool descends_ = false;
 };
 
 }  // namespace kvwitness::verify

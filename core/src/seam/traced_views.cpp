@@ -155,8 +155,11 @@ Run TracedStore::readable_part(const View& view, const Run& run) const noexcept 
 
 std::uint64_t TracedStore::offset_of(const Run& run, LayerIndex layer) const noexcept {
   if (layer >= config().layers.size()) return trace::kOutsideStorage;
+  const LayerIndex owner = owner_of(config(), layer);
   for (const Declaration& storage : storages_) {
-    if (storage.use.base == nullptr) continue;
+    const bool is_for_layer = storage.use.layer == owner || storage.use.layer == trace::kNoLayer;
+    const bool is_for_keys = storage.use.plane == Plane::k || storage.use.plane == Plane::both;
+    if (storage.use.base == nullptr || !is_for_layer || !is_for_keys) continue;
     const std::span<const std::byte> memory(storage.use.base, storage.use.bytes);
     if (rows_within(memory, run.k, 0, bytes_of_row(run, layer, Plane::k), 1) != 0)
       return static_cast<std::uint64_t>(run.k - storage.use.base);

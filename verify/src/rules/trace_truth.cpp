@@ -3,6 +3,7 @@
 #include "code_law.hpp"
 #include "held_after.hpp"
 #include "kvwitness/trace/event_table.hpp"
+#include "row_places.hpp"
 #include "rules/attended_outputs.hpp"
 #include "rules/calls.hpp"
 #include "rules/given_rows.hpp"
@@ -14,7 +15,6 @@
 
 #include <algorithm>
 #include <optional>
-#include <unordered_map>
 #include <utility>
 #include <vector>
 
@@ -34,13 +34,15 @@ constexpr RuleInfo kInfo{
     .says =
         "What the store claims is what was seen: appended pieces cover exactly the rows given, at their positions and "
         "in lawful slots, overwritten positions are exactly those lost, edits count what they did, windows lie where "
-        "rows were written, declared allocations are the observed ones, a token's are no fewer than its calls', "
-        "recorded outputs are those of the attention, and reported numbers add up, in their units.",
+        "rows were written, within the storages declared and apart from other sequences' rows, declared allocations "
+        "are the observed ones, a token's are no fewer than its calls', recorded outputs are those of the attention, "
+        "and reported numbers add up, in their units.",
     .formula =
         "union(Append.[first, first + count)) = [T, T + n), slot < C, in a ring slot = first mod C, k_digest = "
         "sum(RowDigests); held_from = start'; union(Overwrite) = [max(start, S), start'); Truncate, Evict, Clear.freed "
         "= "
-        "positions lost; WindowRun.slot = claimed slot, offset = base + slot * stride; "
+        "positions lost; WindowRun.slot = claimed slot, offset = base + slot * stride, in [0, bytes of the "
+        "storage), disjoint by sequence and layer; sum(storages of a plane) >= rows * row_bytes; "
         "TensorRecorded.digest = AttentionStep.out_digest of its query; Reported = recomputed",
     .witness = "an append, an edit, a window or a report",
     .faults =
@@ -129,7 +131,6 @@ class TraceTruth final : public RuleChecker<TraceTruth, kInfo, Reads> {
   void check_freed(std::uint32_t freed, const Event& event, const Moment& moment);
   void check_run_slots(const trace::WindowRun& run, const StoreModel& store, const LayerModel& rows, const Event& event,
                        const Moment& moment);
-  void check_offset(const trace::WindowRun& run, const StoreModel& store, const Event& event, const Moment& moment);
   void check_declared(const trace::RegionMeasured& region, const Event& event, const Moment& moment);
   void check_token(const trace::RegionMeasured& region, const Event& event, const Moment& moment);
 
@@ -137,7 +138,7 @@ class TraceTruth final : public RuleChecker<TraceTruth, kInfo, Reads> {
   Call call_;
   std::vector<std::pair<trace::Append, std::uint64_t>> pieces_;  ///< of the append under way, with event numbers
   GivenRows given_;                                              ///< of a coded layer
-  std::unordered_map<std::uint64_t, OffsetLaw> offsets_;         ///< by store, sequence and layer
+  RowPlaces places_;
   ReportedNumbers numbers_;
   trace::RegionMeasured in_calls_{};  ///< sum over the calls of the step under way, as far as the probe saw them
   std::uint64_t not_given_ = 0;       ///< appends without digests
@@ -328,15 +329,14 @@ void TraceTruth::on(const trace::WindowRun& run, const Event& event, const Momen
   // Rows that were copied out lie in no slot; where the store tells theirs, they are the ones that it copied from.
   if (run.slot != trace::kNoSlot || !view->copied) check_run_slots(run, *store, *rows, event, moment);
   if (view->copied) return;
-  const bool has_offset = run.offset != trace::kOutsideStorage && run.slot != trace::kNoSlot && run.count != 0;
-  // The f32 rows of a coded layer lie in memory of their own, whose slots are the store's affair.
   const Position border = coded_end(*store, event.layer, rows->end());
   const std::uint64_t end = std::uint64_t{run.first} + run.count;
   if (run.first < border && end > border)
     violate(event, moment, fmt::format("a run of codes up to {}: f32 rows lie apart", border),
             fmt::format("run [{}, {})", run.first, end));
-  const bool is_recent = is_coded(*store, event.layer) && run.first >= border;
-  if (has_offset && !is_recent) check_offset(run, *store, event, moment);
+  if (run.offset == trace::kOutsideStorage || run.count == 0) return;
+  if (auto wrong = places_.place(run, event, moment.model))
+    violate(event, moment, std::move(wrong->expected), std::move(wrong->observed));
 }
 
 void TraceTruth::check_run_slots(const trace::WindowRun& run, const StoreModel& store, const LayerModel& rows,
@@ -351,19 +351,6 @@ void TraceTruth::check_run_slots(const trace::WindowRun& run, const StoreModel& 
                    run.slot == trace::kNoSlot ? "no slot" : fmt::format("slot {}", slot),
                    rows.find(static_cast<Position>(p))->epoch);
   }
-}
-
-void TraceTruth::check_offset(const trace::WindowRun& run, const StoreModel& store, const Event& event,
-                              const Moment& moment) {
-  const LayerIndex owner = store.owner(event.layer);
-  // The planes of a pool are those of all sequences.
-  const SequenceId planes = moment.model.pages(event.store) != nullptr ? 0 : event.sequence;
-  const std::uint64_t cell = std::uint64_t{event.store} << 48 | std::uint64_t{planes} << 16 | owner;
-  OffsetLaw& law = offsets_[cell];
-  if (law.admits(run.slot, run.offset, store.formats[event.layer].k_row_bytes)) return;
-  violate(event, moment,
-          fmt::format("slot {} at the offset that the other slots of this sequence and layer give it", run.slot),
-          fmt::format("offset {}", run.offset));
 }
 
 // ---- probe and reports ----------------------------------------------------------------------------------------------
@@ -406,6 +393,7 @@ void TraceTruth::on(const trace::RegionMeasured& region, const Event& event, con
 }
 
 void TraceTruth::on(const trace::Allocation& taken, const Event& event, const Moment& /*moment*/) {
+  places_.declare(taken, event);
   numbers_.add(taken, event.store);
   const bool is_declared = taken.origin == trace::Origin::heap && taken.evidence == trace::Evidence::declared;
   if (is_declared && call_.is_followed && event.store == call_.store) call_.declared += taken.count;

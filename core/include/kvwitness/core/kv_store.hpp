@@ -104,9 +104,9 @@ struct Extent {
 };
 
 /// One piece of memory that a store holds, from construction to destruction. The seam finds a run's offset from its
-/// address, so that a window in memory that was never declared shows.
+/// address, so that a window in memory that was never declared, or for the keys of another layer, shows.
 struct StorageUse {
-  LayerIndex layer = 0;
+  LayerIndex layer = 0;  ///< kNoLayer: rows of any layer lie there
   trace::Plane plane = trace::Plane::k;
   std::uint64_t bytes = 0;
   const std::byte* base = nullptr;  ///< null: not in this process's memory
