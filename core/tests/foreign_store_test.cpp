@@ -252,6 +252,31 @@ BOOST_AUTO_TEST_CASE(an_answer_given_before_the_end_is_read_where_another_proces
               trace::Loss{trace::LossKind::misshapen, 0}));
 }
 
+BOOST_AUTO_TEST_CASE(a_layer_ends_where_it_ended_before_unless_something_changed) {
+  const auto window_then_extent = [](const std::string& end, bool has_cleared) {
+    const std::string window = R"(read line; echo '{"id":3,"runs":[[0,1,0]],"k":[1,2],"v":[3,4],"end":)" + end + "}';";
+    const std::string clear = R"(read line; echo '{"id":4,"freed":0}';)";
+    const std::string extent =
+        std::string("read line; echo '{\"id\":") + (has_cleared ? "5" : "4") + R"(,"from":0,"to":2}')";
+    ForeignHello with_windows = hello();
+    with_windows.has_windows = true;
+    const auto store = make_foreign_store(shell(kHello + kCreate + window + (has_cleared ? clear : "") + extent),
+                                          with_windows, config());
+    WindowScratch scratch(1, 64);
+    BOOST_TEST_REQUIRE(store->window(0, 0, {0, 1}, scratch).ok());
+    if (has_cleared) BOOST_TEST_REQUIRE(store->clear(0).ok());
+    const bool is_answered = store->extent(0, 0).ok();
+    const LostStore* lost = store->outside()->lost();
+    BOOST_TEST((lost != nullptr) == !is_answered);
+    return is_answered || lost->loss.kind != trace::LossKind::misshapen;
+  };
+  BOOST_TEST(window_then_extent("2", false));
+  BOOST_TEST(!window_then_extent("1", false));
+  BOOST_TEST(!window_then_extent("0", false));
+  BOOST_TEST(!window_then_extent("4294967295", false));
+  BOOST_TEST(window_then_extent("1", true));
+}
+
 BOOST_AUTO_TEST_CASE(rows_of_another_length_are_no_answer) {
   const std::string shapes[] = {R"("k":[1],"v":[1,2])",      R"("k":"AAAA","v":"AAAA")", R"("k":"****","v":[1,2])",
                                 R"("k":[1,null],"v":[1,2])", R"("k":[1,2],"v":7)",       R"("k":[1,2])"};

@@ -46,6 +46,7 @@ class ForeignStore final : public KvStore, public Forking, public Saving, public
       : hello_(std::move(hello)), config_(config), channel_(std::make_unique<Channel>(command)) {
     validate(config_);
     require_plain();
+    ends_.resize(std::size_t{config_.sequences} * config_.layers.size());
     channel_->ask("hello", {{"protocol", wire::kProtocolVersion}}, [&](const Json& answer) {
       const ForeignHello now = hello_of(answer);
       if (now.name != hello_.name || now.capabilities != hello_.capabilities)
@@ -122,6 +123,10 @@ class ForeignStore final : public KvStore, public Forking, public Saving, public
     return outcome;
   }
   Outcome<Edited> edit(Operation operation, Json request);
+  /// Takes note of where a layer is said to end. Throws WireError where it was said to end elsewhere, and nothing that
+  /// changes the store was asked for in between.
+  void note_end(SequenceId sequence, LayerIndex layer, Position end) const;
+  void forget_ends() noexcept { std::ranges::fill(ends_, std::nullopt); }
   /// What it does not declare, it is not asked for.
   [[nodiscard]] trace::Refused cannot(Operation operation, SequenceId sequence, Range asked = {}) const noexcept {
     const bool is_known = sequence < config_.sequences;
@@ -137,6 +142,8 @@ class ForeignStore final : public KvStore, public Forking, public Saving, public
   std::vector<Moved> moved_;
   std::vector<Rotated> rotated_;
   mutable std::optional<HeapUse> use_;
+  /// [sequence][layer]: where it ends, as told since the latest change. Two answers do not contradict each other.
+  mutable std::vector<std::optional<Position>> ends_;
 };
 
 void ForeignStore::require_plain() const {
@@ -172,12 +179,27 @@ MemoryReport ForeignStore::memory() const noexcept {
 }
 
 Outcome<Extent> ForeignStore::extent(SequenceId sequence, LayerIndex layer) const {
-  return ask<Extent>("extent", Operation::read, named(sequence, layer), [](const Json& answer) {
-    return Extent{wire::u32_of(answer, "from"), wire::u32_of(answer, "to")};
+  return ask<Extent>("extent", Operation::read, named(sequence, layer), [&](const Json& answer) {
+    const Extent held{wire::u32_of(answer, "from"), wire::u32_of(answer, "to")};
+    note_end(sequence, layer, held.end);
+    return held;
   });
 }
 
+void ForeignStore::note_end(SequenceId sequence, LayerIndex layer, Position end) const {
+  if (sequence >= config_.sequences || layer >= config_.layers.size()) return;
+  std::optional<Position>& told = ends_[std::size_t{sequence} * config_.layers.size() + layer];
+  if (told.value_or(end) != end)
+    throw wire::WireError(
+        trace::LossKind::misshapen,
+        fmt::format("layer {} of sequence {} ends at {}, and ended at {} in the answer before, though "
+                    "nothing changed",
+                    layer, sequence, end, *told));
+  told = end;
+}
+
 Outcome<Appended> ForeignStore::append(SequenceId sequence, LayerIndex layer, const RowsIn& rows) {
+  forget_ends();
   Json request = named(sequence, layer);
   request["count"] = rows.count;
   const std::uint64_t values = layer < config_.layers.size() ? rows.count * config_.layers[layer].kv_elements() : 0;
@@ -212,8 +234,9 @@ Outcome<Window> ForeignStore::window(SequenceId sequence, LayerIndex layer, Rang
     for (std::size_t i = 0; i < pieces.size(); done += pieces[i++].count * row)
       scratch.runs()[i] = {
           pieces[i].first, pieces[i].count, pieces[i].slot, k.data() + done, v.data() + done, row, row};
-    return Window{scratch.runs().first(pieces.size()), range,         sequence, layer,
-                  wire::u32_of(answer, "end"),         2 * rows * row};
+    const Position end = wire::u32_of(answer, "end");
+    note_end(sequence, layer, end);
+    return Window{scratch.runs().first(pieces.size()), range, sequence, layer, end, 2 * rows * row};
   });
 }
 
@@ -228,6 +251,7 @@ Outcome<Copied> ForeignStore::read(SequenceId sequence, LayerIndex layer, Range 
 }
 
 Outcome<Edited> ForeignStore::edit(Operation operation, Json request) {
+  forget_ends();
   std::size_t slots = 1;
   for (const LayerGeometry& layer : config_.layers) slots += layer.capacity;
   return ask<Edited>(operation, std::move(request), [&](const Json& answer) {
@@ -266,6 +290,7 @@ Outcome<Edited> ForeignStore::clear(SequenceId sequence) {
 // --------------------------------------------------------------------------------------------
 
 Outcome<Forked> ForeignStore::fork(SequenceId parent, SequenceId child, Position to) {
+  forget_ends();
   Json request = named(parent);
   request["child"] = child;
   request["to"] = to;
@@ -293,6 +318,7 @@ Outcome<SavedState> ForeignStore::save(SequenceId sequence, std::span<std::byte>
 }
 
 Outcome<SavedState> ForeignStore::restore(SequenceId sequence, std::span<const std::byte> file) {
+  forget_ends();
   Json request = named(sequence);
   request["file"] = wire::to_base64(file);
   return ask<SavedState>(Operation::restore, std::move(request), [&](const Json& answer) {
