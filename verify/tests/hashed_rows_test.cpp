@@ -1,9 +1,11 @@
 // A hash stands for tokens: what is written under it again has the same rows.
+#include "rules/hashed_rows.hpp"
 #include "kvwitness/trace/names.hpp"
 #include "paged_cases.hpp"
 
 #include <boost/test/unit_test.hpp>
 
+#include <cstdint>
 #include <string>
 
 using namespace kvwitness;
@@ -84,6 +86,21 @@ BOOST_AUTO_TEST_CASE(blocks_found_by_hashes_of_rows_that_nobody_knows_are_taken_
   const std::string note = trace.verdict_of("prefix-sound").note;
   BOOST_TEST(note.starts_with("that "), note);
   BOOST_TEST(note.find("taken on trust") != std::string::npos, note);
+}
+
+/// A trace may name any number of hashes; what is remembered has a bound, and what is beyond it is counted.
+BOOST_AUTO_TEST_CASE(only_so_many_hashes_are_remembered) {
+  HashedRows rows;
+  const HashedBlock block{{1, 2}, false, 3};
+  for (std::uint64_t hash = 0; hash < HashedRows::kHashesMax; ++hash)
+    BOOST_REQUIRE(rows.meet(0, hash, block) == nullptr);
+  BOOST_TEST(rows.left_out() == 0U);
+  BOOST_TEST((rows.meet(0, HashedRows::kHashesMax, block) == nullptr));
+  BOOST_TEST((rows.meet(1, 0, block) == nullptr));
+  BOOST_TEST(rows.left_out() == 2U);
+  BOOST_REQUIRE(rows.meet(0, 0, {}) != nullptr);
+  BOOST_TEST(rows.meet(0, 0, {})->number == 3U);
+  BOOST_TEST(rows.left_out() == 2U);
 }
 
 BOOST_AUTO_TEST_SUITE_END()
