@@ -110,6 +110,7 @@ struct Judge::State {
   void check_stream(const Event& event);
   void check_begin(const Event& event);
   void check_end(const Event& event);
+  void await_attention(std::uint64_t cell);
   void follow_step(const Event& event);
   void count_step() noexcept;
   void incomplete(std::string why);
@@ -217,6 +218,12 @@ void Judge::State::count_step() noexcept {
   partial_steps += has_attended && !unattended.empty() ? 1 : 0;
 }
 
+void Judge::State::await_attention(std::uint64_t cell) {
+  constexpr std::size_t kAwaitedMax = 4096;  // one is enough to know that the step left something out
+  const bool is_known = std::ranges::find(unattended, cell) != unattended.end();
+  if (!is_known && unattended.size() < kAwaitedMax) unattended.push_back(cell);
+}
+
 void Judge::State::follow_step(const Event& event) {
   switch (event.type) {
     case EventType::StepBegin: {
@@ -230,12 +237,12 @@ void Judge::State::follow_step(const Event& event) {
       return;
     }
     case EventType::Append:
-      if (is_decode && (unattended.empty() || unattended.back() != cell_of(event)))
-        unattended.push_back(cell_of(event));
+      if (is_decode) await_attention(cell_of(event));
       return;
     case EventType::AttentionStep:
       has_attended = true;
-      std::erase(unattended, cell_of(event));
+      if (const auto cell = std::ranges::find(unattended, cell_of(event)); cell != unattended.end())
+        unattended.erase(cell);
       return;
     case EventType::TensorRecorded: has_recorded = true; return;
     default: return;

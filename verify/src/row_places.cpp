@@ -52,7 +52,14 @@ bool overlap(EvenRows left, EvenRows right) noexcept {
 
 void RowPlaces::declare(const trace::Allocation& taken, const trace::Event& event) {
   if (taken.origin == trace::Origin::store)
-    layers_[{event.store, event.layer}].storages.push_back({taken.plane, taken.bytes, {}});
+    layers_[{event.store, event.layer}].storages.push_back({taken.storage, taken.plane, taken.bytes, {}});
+}
+
+void RowPlaces::forget(const trace::Free& freed, const trace::Event& event) {
+  if (freed.origin != trace::Origin::store) return;
+  const auto found = layers_.find({event.store, event.layer});
+  if (found == layers_.end()) return;
+  std::erase_if(found->second.storages, [&](const Storage& storage) { return storage.id == freed.storage; });
 }
 
 RowPlaces::Cell& RowPlaces::cell_of(const trace::Event& event, const Model& model) {
@@ -70,15 +77,14 @@ RowPlaces::Cell& RowPlaces::cell_of(const trace::Event& event, const Model& mode
   return cell;
 }
 
-std::vector<RowPlaces::Storage*> RowPlaces::storages_of(const Cell& cell, std::initializer_list<Plane> planes) {
-  std::vector<Storage*> storages;
+template <class F>
+void RowPlaces::for_storages(const Cell& cell, std::initializer_list<Plane> planes, F&& f) {
   for (const LayerIndex named : {cell.layer, trace::kNoLayer}) {
     const auto found = layers_.find({cell.store, named});
     if (found == layers_.end()) continue;
     for (Storage& storage : found->second.storages)
-      if (std::ranges::count(planes, storage.plane) != 0) storages.push_back(&storage);
+      if (std::ranges::count(planes, storage.plane) != 0) f(storage);
   }
-  return storages;
 }
 
 bool RowPlaces::Rows::fit(std::uint64_t bytes) const noexcept {
@@ -132,25 +138,32 @@ std::optional<RowPlaces::Complaint> RowPlaces::settle(Cell& cell, const Rows& ro
 }
 
 std::optional<RowPlaces::Complaint> RowPlaces::check_within(const Rows& rows, const Cell& cell) {
+  bool fits = false;
   std::uint64_t largest = 0;
-  for (const Storage* storage : storages_of(cell, {Plane::k, Plane::both})) {
-    if (rows.fit(storage->bytes)) return std::nullopt;
-    largest = std::max(largest, storage->bytes);
-  }
+  for_storages(cell, {Plane::k, Plane::both}, [&](const Storage& storage) {
+    fits |= rows.fit(storage.bytes);
+    largest = std::max(largest, storage.bytes);
+  });
+  if (fits) return std::nullopt;
   return Complaint{fmt::format("rows of {} within a storage of its keys: one at offset {}, {} below and {} above it",
                                name_of(cell.sequence, cell.layer), rows.offset, rows.below, rows.above),
                    largest == 0 ? "no storage" : fmt::format("a storage of {} bytes", largest)};
 }
 
 std::optional<RowPlaces::Complaint> RowPlaces::check_apart(const Cell& cell, const Rows& rows) {
-  std::vector<Storage*> storages = storages_of(cell, {Plane::k, Plane::both});
-  std::erase_if(storages, [&](const Storage* storage) { return !rows.fit(storage->bytes); });
+  Storage* only = nullptr;
+  std::size_t fitting = 0;
+  for_storages(cell, {Plane::k, Plane::both}, [&](Storage& storage) {
+    if (!rows.fit(storage.bytes)) return;
+    only = &storage;
+    ++fitting;
+  });
   // In which of several storages rows lie is not told.
-  if (storages.size() != 1) return std::nullopt;
+  if (fitting != 1) return std::nullopt;
   const EvenRows found = rows.is_stride_known ? EvenRows{rows.offset - rows.below * rows.stride, rows.stride,
                                                          rows.below + rows.above + 1, rows.row_bytes}
                                               : EvenRows{rows.offset, rows.stride, 1, rows.row_bytes};
-  auto& cells = storages.front()->cells;
+  auto& cells = only->cells;
   std::erase_if(cells, [&](const auto& other) { return other.first == &cell; });
   const auto met = std::ranges::find_if(cells, [&](const auto& other) { return overlap(other.second, found); });
   std::optional<Complaint> crowded;
@@ -174,7 +187,7 @@ std::optional<RowPlaces::Complaint> RowPlaces::check_room(const Cell& cell, cons
       slots_of(model, cell.store, cell.layer) * (has_planes_each ? store.created.sequences : std::uint64_t{1});
   const auto lacks = [&](std::initializer_list<Plane> planes, std::uint64_t row_bytes) -> std::optional<Complaint> {
     std::uint64_t bytes = 0;
-    for (const Storage* storage : storages_of(cell, planes)) bytes += std::min(storage->bytes, ~bytes);
+    for_storages(cell, planes, [&](const Storage& storage) { bytes += std::min(storage.bytes, ~bytes); });
     if (row_bytes == 0 || bytes / row_bytes >= rows) return std::nullopt;
     return Complaint{fmt::format("storages for {} rows of layer {}, of {} bytes each", rows, cell.layer, row_bytes),
                      fmt::format("{} bytes", bytes)};

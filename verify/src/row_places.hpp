@@ -40,6 +40,7 @@ class RowPlaces {
   };
 
   void declare(const trace::Allocation& taken, const trace::Event& event);
+  void forget(const trace::Free& freed, const trace::Event& event);
   /// What is wrong with where a run lies, of a window that was not copied. The run has rows and an offset.
   [[nodiscard]] std::optional<Complaint> place(const trace::WindowRun& run, const trace::Event& event,
                                                const Model& model);
@@ -54,6 +55,7 @@ class RowPlaces {
     bool is_settled = false;  ///< where each of its slots lies is known, and was judged
   };
   struct Storage {
+    std::uint64_t id = 0;
     trace::Plane plane{};
     std::uint64_t bytes = 0;
     std::vector<std::pair<const Cell*, EvenRows>> cells;  ///< of stores that say where all of their slots lie
@@ -78,8 +80,9 @@ class RowPlaces {
   [[nodiscard]] static Rows rows_around(const trace::WindowRun& run, const Cell& cell, std::uint64_t row_bytes,
                                         std::uint64_t slots) noexcept;
   Cell& cell_of(const trace::Event& event, const Model& model);
-  /// Storages that rows of the cell may lie in, of one of the planes.
-  [[nodiscard]] std::vector<Storage*> storages_of(const Cell& cell, std::initializer_list<trace::Plane> planes);
+  /// Calls f(storage) for those that rows of the cell may lie in, of one of the planes.
+  template <class F>
+  void for_storages(const Cell& cell, std::initializer_list<trace::Plane> planes, F&& f);
   /// Judges where all slots of the cell lie.
   [[nodiscard]] std::optional<Complaint> settle(Cell& cell, const Rows& rows, const Model& model);
   [[nodiscard]] std::optional<Complaint> check_within(const Rows& rows, const Cell& cell);

@@ -269,6 +269,23 @@ BOOST_AUTO_TEST_CASE(a_layer_that_is_written_and_not_attended_is_noted) {
                     "in 1 of 4 (25.00%) decode steps attention ran in some of the layers written, not in others");
 }
 
+/// All of a batch may be written before any of it is attended.
+BOOST_AUTO_TEST_CASE(a_step_that_attends_what_it_wrote_before_is_not_noted) {
+  TraceBuilder trace;
+  const auto store = trace.ring({.capacity = 4, .window = 4}, 2);
+  trace.step_begin(store, 0, trace::Operation::decode, 0);
+  trace.append(store, 0, 0, 1);
+  trace.append(store, 0, 1, 1);
+  for (const LayerIndex layer : {LayerIndex{1}, LayerIndex{0}}) {
+    const ViewId view = trace.window(store, 0, layer, {0, 1});
+    trace.attend(view, 0);
+    trace.close(view);
+  }
+  trace.step_end();
+  for (const std::string& note : trace.verdict().notes)
+    BOOST_TEST(note.find("not in others") == std::string::npos, note);
+}
+
 // No stream of events, however broken, crashes the judge or makes it remember without bound.
 BOOST_AUTO_TEST_CASE(it_survives_any_events) {
   const Decoded trace;

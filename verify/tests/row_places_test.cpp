@@ -215,6 +215,26 @@ BOOST_AUTO_TEST_CASE(each_sequence_may_have_a_storage_of_its_own) {
   BOOST_TEST(!is_right(trace));
 }
 
+/// As a store that grows does with its old one.
+BOOST_AUTO_TEST_CASE(rows_do_not_lie_in_storages_that_were_freed) {
+  const auto freed = [](std::uint64_t storage) {
+    TwoRings trace;
+    trace::Allocation taken = trace.payload<trace::Allocation>(0);
+    const trace::Subject layer{trace.store, trace::kNoSequence, 0};
+    trace::Free gone{};
+    gone.storage = storage == 0 ? taken.storage : storage;
+    gone.bytes = taken.bytes;
+    gone.origin = taken.origin;
+    taken.storage = 77;
+    declare(trace, 0, taken.bytes);
+    trace.insert(trace.index_of(EventType::Called), layer, gone);
+    if (storage == 77) trace.insert(trace.index_of(EventType::Allocation), layer, taken);
+    return trace;
+  };
+  BOOST_TEST(is_right(freed(77)));
+  BOOST_TEST(!is_right(freed(0)));
+}
+
 BOOST_AUTO_TEST_CASE(layers_may_share_a_storage_but_no_byte) {
   const auto shared = [](std::uint64_t of_layer) {
     TwoRings trace(2);

@@ -401,6 +401,7 @@ void TraceTruth::on(const trace::Allocation& taken, const Event& event, const Mo
 
 void TraceTruth::on(const trace::Free& freed, const Event& event, const Moment& /*moment*/) {
   numbers_.remove(freed, event.store);
+  places_.forget(freed, event);
 }
 
 void TraceTruth::on(const trace::Reported& reported, const Event& event, const Moment& moment) {
