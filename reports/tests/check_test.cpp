@@ -129,6 +129,17 @@ BOOST_AUTO_TEST_CASE(rules_without_anything_to_judge_are_listed_as_not_met) {
   BOOST_TEST(text.substr(stale, text.find('\n', stale + 1) - stale).find("not met") != std::string::npos);
 }
 
+/// Green is not all that there is to say.
+BOOST_AUTO_TEST_CASE(what_a_pass_rests_on_is_told_with_it) {
+  const Scratch scratch;
+  reports::CaseResult run = run_and_save(kRingScript, "ring", scratch.path());
+  BOOST_TEST(to_text(run.verdict.status) == "pass");
+  run.verdict.notes = {"half of it was not seen"};
+  std::ostringstream out;
+  reports::write_rules(run, out, {});
+  BOOST_TEST(out.str().ends_with("\n  note: half of it was not seen\n"), out.str());
+}
+
 BOOST_AUTO_TEST_CASE(rules_that_were_not_judged_are_not_listed) {
   const Scratch scratch;
   const reports::CaseResult run = run_and_save(kRingScript, "ring", scratch.path());
