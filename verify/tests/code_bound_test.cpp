@@ -1,8 +1,8 @@
 // The bound of attention over q8_0 rows, against attention in double over what the codes decode to.
-#include "code_bound.hpp"
+#include "rows/code_bound.hpp"
 
-#include "code_rows.hpp"
 #include "kvwitness/trace/rows.hpp"
+#include "rows/code_rows.hpp"
 
 #include <boost/test/data/test_case.hpp>
 #include <boost/test/unit_test.hpp>

@@ -1,8 +1,8 @@
 // The judge's own codes: bytes against published formats, errors against what the bytes decode to.
-#include "code_rows.hpp"
+#include "rows/code_rows.hpp"
 
-#include "code_law.hpp"
 #include "kvwitness/trace/rows.hpp"
+#include "rows/code_law.hpp"
 
 #include <fmt/format.h>
 #include <boost/test/unit_test.hpp>

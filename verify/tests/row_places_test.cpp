@@ -1,4 +1,4 @@
-#include "row_places.hpp"
+#include "rows/row_places.hpp"
 
 #include "kvwitness/trace/trace_file.hpp"
 #include "kvwitness/verify/judge.hpp"

@@ -1,4 +1,4 @@
-#include "slot_law.hpp"
+#include "rows/slot_law.hpp"
 #include "trace_builder.hpp"
 
 #include <boost/test/unit_test.hpp>

@@ -1,6 +1,6 @@
 // Every copy between a store and its reader is told as an adapter, one a plane, with the bytes that its rows have.
-#include "code_law.hpp"
 #include "decode_step.hpp"
+#include "rows/code_law.hpp"
 #include "rules/rules.hpp"
 
 #include <fmt/format.h>

@@ -1,8 +1,8 @@
 /// What rules about blocks have in common: they follow the pools that stores claim to have.
 #pragma once
 
-#include "claimed_pool.hpp"
 #include "kvwitness/verify/checker.hpp"
+#include "pools/claimed_pool.hpp"
 
 #include <concepts>
 

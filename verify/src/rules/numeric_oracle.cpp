@@ -1,12 +1,12 @@
-#include "code_bound.hpp"
-#include "code_law.hpp"
-#include "compare.hpp"
+#include "attention/compare.hpp"
+#include "attention/output_rows.hpp"
 #include "kvwitness/trace/digest.hpp"
-#include "output_rows.hpp"
-#include "rotation.hpp"
+#include "rows/code_bound.hpp"
+#include "rows/code_law.hpp"
+#include "rows/rotation.hpp"
+#include "rows/stream_rows.hpp"
 #include "rules/calls.hpp"
 #include "rules/rules.hpp"
-#include "stream_rows.hpp"
 
 #include <fmt/format.h>
 

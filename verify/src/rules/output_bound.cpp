@@ -1,4 +1,4 @@
-#include "compare.hpp"
+#include "attention/compare.hpp"
 #include "rules/calls.hpp"
 #include "rules/rules.hpp"
 #include "rules/told_rows.hpp"

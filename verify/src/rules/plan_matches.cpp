@@ -1,7 +1,7 @@
 // What was predicted before a store was built is what it took: line by line, and to the byte.
-#include "code_law.hpp"
 #include "kvwitness/trace/names.hpp"
 #include "kvwitness/verify/pages_model.hpp"
+#include "rows/code_law.hpp"
 #include "rules/calls.hpp"
 #include "rules/rules.hpp"
 

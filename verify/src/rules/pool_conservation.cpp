@@ -1,5 +1,5 @@
 // A block is free, held or cached, and in one of them only; what nobody holds goes back.
-#include "claimed_pool.hpp"
+#include "pools/claimed_pool.hpp"
 #include "rules/calls.hpp"
 #include "rules/rules.hpp"
 

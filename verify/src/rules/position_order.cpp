@@ -1,4 +1,4 @@
-#include "code_law.hpp"
+#include "rows/code_law.hpp"
 #include "rules/calls.hpp"
 #include "rules/rules.hpp"
 #include "rules/whose_rows.hpp"

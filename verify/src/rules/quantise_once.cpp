@@ -1,10 +1,10 @@
 // Rows become codes once, at a border that depends on position only, and the codes are those of the rows.
-#include "code_law.hpp"
-#include "code_rows.hpp"
 #include "kvwitness/trace/digest.hpp"
+#include "rows/code_law.hpp"
+#include "rows/code_rows.hpp"
+#include "rows/stream_rows.hpp"
 #include "rules/calls.hpp"
 #include "rules/rules.hpp"
-#include "stream_rows.hpp"
 
 #include <fmt/format.h>
 

@@ -1,8 +1,8 @@
 /// Bytes of rows that a store holds.
 #pragma once
 
-#include "code_law.hpp"
 #include "kvwitness/verify/model.hpp"
+#include "rows/code_law.hpp"
 
 #include <cstdint>
 

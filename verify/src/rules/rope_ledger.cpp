@@ -1,8 +1,8 @@
 // Keys lie rotated to the positions at which they lie, each rotated once, from its raw row.
 #include "kvwitness/trace/digest.hpp"
+#include "rows/slot_law.hpp"
 #include "rules/calls.hpp"
 #include "rules/rules.hpp"
-#include "slot_law.hpp"
 
 #include <fmt/format.h>
 

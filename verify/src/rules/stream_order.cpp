@@ -1,8 +1,8 @@
 // What one stream does to a block is ordered with what another does to it.
-#include "claimed_pool.hpp"
+#include "pools/claimed_pool.hpp"
+#include "pools/stream_clocks.hpp"
 #include "rules/calls.hpp"
 #include "rules/rules.hpp"
-#include "stream_clocks.hpp"
 
 #include <fmt/format.h>
 

@@ -1,9 +1,9 @@
+#include "attention/output_rows.hpp"
 #include "kvwitness/trace/names.hpp"
-#include "output_rows.hpp"
+#include "rows/stream_rows.hpp"
 #include "rules/calls.hpp"
 #include "rules/rules.hpp"
 #include "rules/told_rows.hpp"
-#include "stream_rows.hpp"
 
 #include <fmt/format.h>
 

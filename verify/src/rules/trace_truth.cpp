@@ -1,15 +1,15 @@
 // What a store says of itself agrees with what was seen: with the calls, the rows given, the memory that windows name,
 // and its own earlier words.
-#include "code_law.hpp"
-#include "held_after.hpp"
 #include "kvwitness/trace/event_table.hpp"
-#include "row_places.hpp"
+#include "model/held_after.hpp"
+#include "rows/code_law.hpp"
+#include "rows/row_places.hpp"
+#include "rows/slot_law.hpp"
 #include "rules/attended_outputs.hpp"
 #include "rules/calls.hpp"
 #include "rules/given_rows.hpp"
 #include "rules/reported_numbers.hpp"
 #include "rules/rules.hpp"
-#include "slot_law.hpp"
 
 #include <fmt/format.h>
 

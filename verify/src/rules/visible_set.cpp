@@ -1,10 +1,10 @@
-#include "code_law.hpp"
+#include "attention/output_rows.hpp"
 #include "kvwitness/trace/rows.hpp"
-#include "output_rows.hpp"
+#include "rows/code_law.hpp"
+#include "rows/stream_rows.hpp"
 #include "rules/calls.hpp"
 #include "rules/rules.hpp"
 #include "rules/seen_keys.hpp"
-#include "stream_rows.hpp"
 
 #include <fmt/format.h>
 

@@ -1,8 +1,8 @@
 #include "rules/whose_rows.hpp"
 
-#include "code_law.hpp"
 #include "kvwitness/trace/digest.hpp"
 #include "kvwitness/trace/rows.hpp"
+#include "rows/code_law.hpp"
 #include "rules/calls.hpp"
 
 #include <fmt/format.h>

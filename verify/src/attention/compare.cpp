@@ -1,4 +1,4 @@
-#include "compare.hpp"
+#include "attention/compare.hpp"
 
 #include "kvwitness/trace/event.hpp"
 

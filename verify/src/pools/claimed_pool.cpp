@@ -1,4 +1,4 @@
-#include "claimed_pool.hpp"
+#include "pools/claimed_pool.hpp"
 
 #include <fmt/format.h>
 

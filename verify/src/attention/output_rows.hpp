@@ -1,7 +1,7 @@
 /// Recorded outputs with the attention that they are the answer of.
 #pragma once
 
-#include "attend_calls.hpp"
+#include "attention/attend_calls.hpp"
 #include "kvwitness/verify/attention_oracle.hpp"
 #include "kvwitness/verify/checker.hpp"
 #include "kvwitness/verify/model.hpp"

@@ -1,4 +1,4 @@
-#include "model_state.hpp"
+#include "model/model_state.hpp"
 
 #include <algorithm>
 #include <utility>

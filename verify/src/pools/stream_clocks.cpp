@@ -1,4 +1,4 @@
-#include "stream_clocks.hpp"
+#include "pools/stream_clocks.hpp"
 
 #include <algorithm>
 

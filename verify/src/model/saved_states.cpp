@@ -1,4 +1,4 @@
-#include "saved_states.hpp"
+#include "model/saved_states.hpp"
 
 #include <algorithm>
 #include <utility>

@@ -1,4 +1,4 @@
-#include "rotation.hpp"
+#include "rows/rotation.hpp"
 
 #include <cmath>
 #include <cstddef>

@@ -1,4 +1,4 @@
-#include "stream_rows.hpp"
+#include "rows/stream_rows.hpp"
 
 #include <algorithm>
 #include <cstddef>

@@ -1,5 +1,5 @@
 // Views that were handed out, and when they go stale.
-#include "model_state.hpp"
+#include "model/model_state.hpp"
 
 #include <algorithm>
 

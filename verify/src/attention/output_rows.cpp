@@ -1,4 +1,4 @@
-#include "output_rows.hpp"
+#include "attention/output_rows.hpp"
 
 #include <algorithm>
 #include <cstddef>

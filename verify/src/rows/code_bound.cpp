@@ -1,6 +1,6 @@
-#include "code_bound.hpp"
+#include "rows/code_bound.hpp"
 
-#include "code_rows.hpp"
+#include "rows/code_rows.hpp"
 
 #include <algorithm>
 #include <cmath>

@@ -1,7 +1,7 @@
-#include "row_places.hpp"
+#include "rows/row_places.hpp"
 
-#include "code_law.hpp"
 #include "kvwitness/verify/pages_model.hpp"
+#include "rows/code_law.hpp"
 #include "rules/calls.hpp"
 
 #include <fmt/format.h>

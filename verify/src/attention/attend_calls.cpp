@@ -1,4 +1,4 @@
-#include "attend_calls.hpp"
+#include "attention/attend_calls.hpp"
 
 #include <fmt/format.h>
 

@@ -1,4 +1,4 @@
-#include "code_rows.hpp"
+#include "rows/code_rows.hpp"
 
 #include <algorithm>
 #include <bit>

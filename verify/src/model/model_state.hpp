@@ -3,7 +3,7 @@
 
 #include "kvwitness/verify/model.hpp"
 #include "kvwitness/verify/pages_model.hpp"
-#include "saved_states.hpp"
+#include "model/saved_states.hpp"
 
 #include <algorithm>
 #include <array>

@@ -1,5 +1,5 @@
-#include "held_after.hpp"
-#include "model_state.hpp"
+#include "model/held_after.hpp"
+#include "model/model_state.hpp"
 
 namespace kvwitness::verify {
 namespace {

@@ -1,8 +1,8 @@
 // How calls change what is held.
-#include "code_law.hpp"
-#include "held_after.hpp"
-#include "model_state.hpp"
-#include "slot_law.hpp"
+#include "model/held_after.hpp"
+#include "model/model_state.hpp"
+#include "rows/code_law.hpp"
+#include "rows/slot_law.hpp"
 
 #include <algorithm>
 #include <utility>

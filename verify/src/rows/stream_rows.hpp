@@ -4,7 +4,7 @@
 #include "kvwitness/trace/claims.hpp"
 #include "kvwitness/trace/rows.hpp"
 #include "kvwitness/verify/model.hpp"
-#include "rotation.hpp"
+#include "rows/rotation.hpp"
 
 #include <cstddef>
 #include <cstdint>

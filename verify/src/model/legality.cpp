@@ -1,8 +1,8 @@
 /// The law of trace/events.md, "What a correct store does".
-#include "code_law.hpp"
 #include "kvwitness/verify/model.hpp"
+#include "rows/code_law.hpp"
 
-#include "legality_pages.hpp"
+#include "model/legality_pages.hpp"
 
 #include <algorithm>
 

@@ -1,4 +1,4 @@
-#include "legality_pages.hpp"
+#include "model/legality_pages.hpp"
 
 #include "kvwitness/verify/pages_model.hpp"
 

@@ -1,6 +1,6 @@
 // What a paged store's calls do to rows and blocks.
 #include "kvwitness/verify/pages_model.hpp"
-#include "model_state.hpp"
+#include "model/model_state.hpp"
 
 #include <algorithm>
 #include <utility>

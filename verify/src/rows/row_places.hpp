@@ -2,7 +2,7 @@
 #pragma once
 
 #include "kvwitness/verify/model.hpp"
-#include "slot_law.hpp"
+#include "rows/slot_law.hpp"
 
 #include <cstdint>
 #include <initializer_list>
