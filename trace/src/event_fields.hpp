@@ -390,6 +390,13 @@ inline constexpr FieldInfo kPoolDeclaredFields[] = {
     KVW_FIELD(PoolDeclared, host_blocks, integer),
     KVW_FIELD(PoolDeclared, block, integer),
 };
+inline constexpr FieldInfo kPoolPolicyFields[] = {
+    KVW_TEXTS(PoolPolicy, order, enumeration, kBlockOrderTexts),
+    KVW_TEXTS(PoolPolicy, admission, enumeration, kAdmissionTexts),
+    KVW_TEXTS(PoolPolicy, publishing, enumeration, kPublishingTexts),
+    KVW_FIELD(PoolPolicy, duplicates, boolean),
+    KVW_FIELD(PoolPolicy, lookahead, integer),
+};
 inline constexpr FieldInfo kBlockTokensFields[] = {
     KVW_FIELD(BlockTokens, token_hash, digest),
     KVW_FIELD(BlockTokens, from, position),

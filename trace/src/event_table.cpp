@@ -123,6 +123,7 @@ constexpr TypeInfo kTypes[] = {
     make<BlockRemoved>("BlockRemoved", true, "an engine took a block from its cache", kBlockRemovedFields),
     make<BlocksCleared>("BlocksCleared", true, "an engine caches no block any more", {}),
     make<MessagesLost>("MessagesLost", false, "messages of an engine never came, or not in order", kMessagesLostFields),
+    make<PoolPolicy>("PoolPolicy", true, "how a pool hands out, promises and publishes its blocks", kPoolPolicyFields),
 };
 
 constexpr bool ids_are_dense() noexcept {

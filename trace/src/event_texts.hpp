@@ -34,6 +34,9 @@ inline constexpr EnumText kDTypeTexts[] = {{0, "none"}, {1, "f32"},  {2, "f16"},
                                            {4, "q8-0"}, {5, "q4-0"}, {6, "rotated"}};
 inline constexpr EnumText kPlaneTexts[] = {{0, "q"},     {1, "k"},    {2, "v"},        {3, "both"},    {4, "out"},
                                            {5, "k-raw"}, {6, "none"}, {7, "k-scales"}, {8, "v-scales"}};
+inline constexpr EnumText kBlockOrderTexts[] = {{0, "free-first"}, {1, "queue"}, {2, "any"}};
+inline constexpr EnumText kAdmissionTexts[] = {{0, "reservation"}, {1, "prompt"}, {2, "chunk"}};
+inline constexpr EnumText kPublishingTexts[] = {{0, "prompt"}, {1, "filled"}, {2, "any"}};
 inline constexpr EnumText kCapabilityTexts[] = {
     {1ULL << 0, "ring"},         {1ULL << 1, "sliding"},    {1ULL << 2, "truncate"},  {1ULL << 3, "front-evict"},
     {1ULL << 4, "middle-evict"}, {1ULL << 5, "clear"},      {1ULL << 6, "zero-copy"}, {1ULL << 7, "sequences"},

@@ -53,6 +53,8 @@ BOOST_AUTO_TEST_CASE(fields_cover_all_but_the_reserved_members) {
   covers(BlockRemoved{k64, {}});
   covers(BlocksCleared{});
   covers(MessagesLost{k64, k64, {}});
+  covers(PoolPolicy{static_cast<BlockOrder>(k32), static_cast<AdmissionPolicy>(k32), static_cast<PublishingPolicy>(k32),
+                    k32, k32, 0, {}});
   constexpr auto kEvidence = static_cast<Evidence>(k32);
   covers(Allocation{k64, k64, k64, k32, static_cast<ScopeKind>(0xffff), static_cast<Origin>(0xffff), kEvidence,
                     static_cast<Plane>(k32)});

@@ -36,6 +36,27 @@ namespace kvwitness::verify::testing {
   return called;
 }
 
+/// Of one rule, of the trace with its end.
+[[nodiscard]] inline RuleVerdict verdict(const PagedTrace& trace, std::string_view rule) {
+  PagedTrace whole = trace;
+  whole.finish();
+  return whole.verdict_of(rule);
+}
+
+/// The same trace by a pool that does not tell its policy.
+[[nodiscard]] inline PagedTrace untold(PagedTrace trace) {
+  trace.erase<trace::PoolPolicy>();
+  return trace;
+}
+
+[[nodiscard]] inline trace::Called admitted(std::uint32_t prompt, std::uint32_t generated) {
+  trace::Called called{};
+  called.operation = trace::Operation::admit;
+  called.to = prompt;
+  called.count = generated;
+  return called;
+}
+
 /// Two full blocks of sequence 0, published and shared with sequence 1 by a hit.
 struct Shared : PagedTrace {
   explicit Shared(const PagedSpec& spec = {}) : PagedTrace(spec) {

@@ -42,6 +42,10 @@ PagedTrace::PagedTrace(const PagedSpec& spec) : spec_(spec), blocks_(spec.pool_b
     emit({0, trace::kNoSequence, layer}, format);
   }
   emit({0}, trace::PoolDeclared{spec.pool_blocks, spec.host_blocks, spec.block, 0, {}});
+  const trace::PoolPolicy policy{
+      spec.order, spec.admission, spec.publishing, spec.duplicates ? 1U : 0U, spec.lookahead, 0, {}};
+  if (spec.tells_policy && trace::make_event({}, policy) != trace::make_event({}, trace::PoolPolicy{}))
+    emit({0}, policy);
   for (std::uint32_t i = 0; i < 2 * spec.layers; ++i) {
     trace::Allocation storage{};
     storage.storage = i + 1;
@@ -91,6 +95,16 @@ std::vector<std::uint32_t> PagedTrace::blocks(SequenceId sequence) const {
 
 std::uint32_t PagedTrace::take(SequenceId sequence) {
   const Subject subject{0, sequence};
+  // Of the two that the policy allows, `any` takes what was let go last.
+  const bool is_newest = spec_.order == trace::BlockOrder::any;
+  if (is_newest) {
+    free_.push_front(free_.back());
+    free_.pop_back();
+  }
+  if (is_one_queue() && std::erase(cached_, free_.front()) != 0) {
+    blocks_[free_.front()].hash.reset();
+    emit(subject, trace::BlockFree{trace::kNoSequence, free_.front(), 0, {}});
+  }
   if (free_.empty()) {
     const std::uint32_t again = cached_.front();
     cached_.pop_front();
@@ -108,6 +122,7 @@ std::uint32_t PagedTrace::take(SequenceId sequence) {
 
 void PagedTrace::hold(SequenceId sequence, std::uint32_t block) {
   std::erase(cached_, block);
+  if (is_one_queue()) std::erase(free_, block);
   blocks_[block].holders.insert(sequence);
   emit({0, sequence}, trace::BlockHold{sequence, block, static_cast<std::uint32_t>(blocks_[block].holders.size()), {}});
 }
@@ -117,6 +132,7 @@ void PagedTrace::release(SequenceId sequence, std::uint32_t id) {
   block.holders.erase(sequence);
   emit({0, sequence}, trace::BlockRelease{sequence, id, static_cast<std::uint32_t>(block.holders.size()), {}});
   if (!block.holders.empty()) return;
+  if (is_one_queue() && block.hash) free_.push_back(id);
   if (block.hash) {
     cached_.push_back(id);
     emit({0, sequence}, trace::BlockCached{*block.hash, id, 0, {}});
@@ -138,9 +154,14 @@ void PagedTrace::enter(SequenceId sequence, std::uint32_t index, std::uint32_t b
   emit({0, sequence}, entry);
 }
 
-void PagedTrace::trim_table(SequenceId sequence) {
+void PagedTrace::trim_table(SequenceId sequence, bool ahead) {
   Sequence& of = sequences_[sequence];
-  while (!of.table.empty() && of.table.rbegin()->first >= ceil_div(of.end, spec_.block)) {
+  const auto may_stay = [&](std::uint32_t block) {
+    return ahead && spec_.lookahead != 0 && !blocks_[block].hash && blocks_[block].holders.size() == 1;
+  };
+  std::uint32_t end = ceil_div(of.end, spec_.block);
+  while (of.table.contains(end) && may_stay(of.table.at(end))) ++end;
+  while (!of.table.empty() && of.table.rbegin()->first >= end) {
     const std::uint32_t block = of.table.rbegin()->second;
     of.table.erase(of.table.rbegin()->first);
     release(sequence, block);
@@ -203,18 +224,28 @@ void PagedTrace::take_blocks(SequenceId sequence, std::uint32_t count) {
       release(sequence, old);
     }
   }
-  for (std::uint32_t i = ceil_div(of.end, spec_.block); i < ceil_div(of.end + count, spec_.block); ++i)
-    enter(sequence, i, take(sequence));
+  const std::uint32_t end = of.end + count + spec_.lookahead;
+  for (std::uint32_t i = ceil_div(of.end, spec_.block); i < ceil_div(end, spec_.block); ++i)
+    if (!of.table.contains(i)) enter(sequence, i, take(sequence));
+}
+
+std::optional<std::uint32_t> PagedTrace::find(std::uint64_t hash) const {
+  std::optional<std::uint32_t> first;
+  for (std::uint32_t id = 0; id < blocks_.size(); ++id) {
+    const bool is_it = blocks_[id].hash == hash && (!first || blocks_[id].published < blocks_[*first].published);
+    if (is_it) first = id;
+  }
+  return first;
 }
 
 void PagedTrace::publish(SequenceId sequence, Position from, Position to) {
   Sequence& of = sequences_[sequence];
   for (const auto& [index, hash] : of.named) {
     const Position end = (index + 1) * spec_.block;
-    const bool is_found = std::any_of(blocks_.begin(), blocks_.end(), [&](const Block& b) { return b.hash == hash; });
-    if (end <= from || end > to || is_found) continue;
+    if (end <= from || end > to || (!spec_.duplicates && find(hash))) continue;
     const std::uint32_t block = of.table.at(index);
     blocks_[block].hash = hash;
+    blocks_[block].published = ++turn_;
     emit({0, sequence}, trace::PrefixPublished{hash, end - spec_.block, end, block, 0, {}});
   }
 }
@@ -260,10 +291,27 @@ void PagedTrace::append_layer(SequenceId sequence, LayerIndex layer, std::uint32
   if (layer + 1U == spec_.layers) {
     of.start = start;
     of.end = given.to;
-    publish(sequence, given.from, given.to);
-    trim_table(sequence);
+    publish(sequence, spec_.publishing == trace::PublishingPolicy::prompt ? given.from : of.looked_at, given.to);
+    for (const auto& [index, hash] : of.named)
+      if ((index + 1) * spec_.block <= given.to) of.looked_at = std::max(of.looked_at, (index + 1) * spec_.block);
+    trim_table(sequence, true);
   }
   for (const trace::Append& piece : pieces) emit(subject, piece);
+}
+
+void PagedTrace::append(SequenceId sequence, std::uint32_t count, const std::vector<std::uint64_t>& hashes) {
+  Sequence& of = sequences_[sequence];
+  for (const std::uint64_t hash : hashes) {
+    const std::uint32_t index = of.named.empty() ? 0 : of.named.rbegin()->first + 1;
+    of.named[index] = hash;
+    // Rows that were written before they had a name.
+    for (LayerIndex layer = 0; layer < spec_.layers; ++layer) {
+      for (Position p = index * spec_.block; p < std::min(of.end, (index + 1) * spec_.block); ++p)
+        values_of_.try_emplace({hash, layer, p}, rows_.at({layer, slot(sequence, p)}).k[0]);
+    }
+    emit({0, sequence}, trace::BlockTokens{hash, index * spec_.block, (index + 1) * spec_.block, {}});
+  }
+  append(sequence, count);
 }
 
 void PagedTrace::append(SequenceId sequence, std::uint32_t count) {
@@ -315,7 +363,8 @@ void PagedTrace::truncate(SequenceId sequence, Position to) {
   called.to = to;
   call({0, sequence}, called, [&] {
     const Position before = std::exchange(of.end, to);
-    trim_table(sequence);
+    trim_table(sequence, true);
+    of.looked_at = std::min(of.looked_at, to);
     std::erase_if(of.named, [&](const auto& one) { return to < before && (one.first + 1) * spec_.block > to; });
     emit({0, sequence}, trace::Truncate{to, before, before - to, 0, {}});
   });
@@ -330,7 +379,7 @@ void PagedTrace::evict(SequenceId sequence, Position to) {
   called.to = to;
   call({0, sequence}, called, [&] {
     const Position before = std::exchange(of.start, to);
-    trim_table(sequence);
+    trim_table(sequence, true);
     emit({0, sequence}, trace::Evict{0, to, to - before, 0, {}});
   });
   tell_state(sequence, trace::DigestReason::after_edit);

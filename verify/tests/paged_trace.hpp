@@ -23,6 +23,13 @@ struct PagedSpec {
   std::uint32_t capacity = 64;
   std::uint32_t window = 0;  ///< 0: full causal
   bool sliding = false;
+  // Its policy, told where it is not that of a pool without one.
+  trace::BlockOrder order = trace::BlockOrder::free_first;
+  trace::AdmissionPolicy admission = trace::AdmissionPolicy::reservation;
+  trace::PublishingPolicy publishing = trace::PublishingPolicy::prompt;
+  bool duplicates = false;
+  std::uint32_t lookahead = 0;
+  bool tells_policy = true;
 };
 
 class PagedTrace : public TraceBuilder {
@@ -33,6 +40,8 @@ class PagedTrace : public TraceBuilder {
 
   // Calls, each in a step of its own, done as a correct store does them.
   void append(SequenceId sequence, std::uint32_t count);
+  /// The same, with hashes of blocks that are full afterwards and not named yet.
+  void append(SequenceId sequence, std::uint32_t count, const std::vector<std::uint64_t>& hashes);
   ViewId window(SequenceId sequence, LayerIndex layer, Range range);
   void close(ViewId view);
   void truncate(SequenceId sequence, Position to);
@@ -40,9 +49,10 @@ class PagedTrace : public TraceBuilder {
   void clear(SequenceId sequence);
   void fork(SequenceId parent, SequenceId child, Position to);
   void reorder(const std::vector<SequenceId>& parents);
-  /// Hashes of the prompt's full blocks; returns the tokens hit.
+  /// Hashes of the prompt's full blocks; returns the tokens hit. `chunk`: tokens that it begins with, where that is
+  /// told.
   Position admit(SequenceId sequence, std::uint32_t prompt, std::uint32_t generated,
-                 const std::vector<std::uint64_t>& hashes);
+                 const std::vector<std::uint64_t>& hashes, std::uint32_t chunk = 0);
   void swap_out(SequenceId sequence);
   void swap_in(SequenceId sequence);
   void refuse(SequenceId sequence, const trace::Called& called, RefusalCode reason);
@@ -57,7 +67,12 @@ class PagedTrace : public TraceBuilder {
   [[nodiscard]] Position start(SequenceId sequence) const { return sequences_[sequence].start; }
   [[nodiscard]] Position end(SequenceId sequence) const { return sequences_[sequence].end; }
   [[nodiscard]] bool is_out(SequenceId sequence) const { return sequences_[sequence].is_out; }
-  [[nodiscard]] std::uint32_t free_blocks() const { return static_cast<std::uint32_t>(free_.size()); }
+  [[nodiscard]] std::uint32_t free_blocks() const {
+    return static_cast<std::uint32_t>(free_.size() - (is_one_queue() ? cached_.size() : 0));
+  }
+  /// The block that is found by the hash, the first one that was published.
+  [[nodiscard]] std::optional<std::uint32_t> find(std::uint64_t hash) const;
+  [[nodiscard]] bool is_held(std::uint32_t block) const { return !blocks_[block].holders.empty(); }
   [[nodiscard]] std::uint32_t cached_blocks() const { return static_cast<std::uint32_t>(cached_.size()); }
 
  private:
@@ -69,6 +84,7 @@ class PagedTrace : public TraceBuilder {
     std::set<SequenceId> holders;
     std::uint64_t epoch = 0;
     std::optional<std::uint64_t> hash;
+    std::uint64_t published = 0;  ///< turn in which it got its hash
   };
   struct Sequence {
     std::map<std::uint32_t, std::uint32_t> table;
@@ -76,6 +92,7 @@ class PagedTrace : public TraceBuilder {
     Position end = 0;
     std::map<std::uint32_t, std::uint64_t> named;  ///< hash, by index
     std::uint32_t tokens = 0;
+    Position looked_at = 0;  ///< named blocks up to here are published, or never will be
     bool is_admitted = false;
     bool is_out = false;
     std::map<std::pair<LayerIndex, Position>, PageRow> out_rows;
@@ -94,7 +111,10 @@ class PagedTrace : public TraceBuilder {
   void append_layer(SequenceId sequence, LayerIndex layer, std::uint32_t count);
   void take_blocks(SequenceId sequence, std::uint32_t count);
   void publish(SequenceId sequence, Position from, Position to);
-  void trim_table(SequenceId sequence);
+  /// `ahead`: blocks behind the end stay, as far as the policy lets them.
+  void trim_table(SequenceId sequence, bool ahead = false);
+  /// Free and cached blocks wait in one queue, free_.
+  [[nodiscard]] bool is_one_queue() const { return spec_.order != trace::BlockOrder::free_first; }
   void signal(SequenceId sequence, std::uint32_t from, std::uint32_t to);
   [[nodiscard]] std::vector<Range> runs(SequenceId sequence, Range range) const;
   [[nodiscard]] std::uint32_t peak(std::uint32_t tokens) const;
@@ -108,6 +128,7 @@ class PagedTrace : public TraceBuilder {
   std::map<ViewId, Subject> views_of_;
   ViewId next_view_ = 0;
   std::uint64_t signals_ = 0;
+  std::uint64_t turn_ = 0;
   float next_value_ = 1;
   std::map<std::tuple<std::uint64_t, LayerIndex, Position>, float> values_of_;  ///< by the hash that names the block
 };

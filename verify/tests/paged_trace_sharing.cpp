@@ -71,24 +71,18 @@ void PagedTrace::reorder(const std::vector<SequenceId>& parents) {
 }
 
 std::uint32_t PagedTrace::peak(std::uint32_t tokens) const {
-  const std::uint32_t all = ceil_div(tokens, spec_.block);
+  const std::uint32_t all = ceil_div(tokens + spec_.lookahead, spec_.block);
   if (!spec_.sliding) return all;
   const std::uint32_t window = spec_.window != 0 ? spec_.window : spec_.capacity;
   return std::min(all, ceil_div(spec_.capacity + spec_.capacity - window, spec_.block) + 1);
 }
 
 Position PagedTrace::admit(SequenceId sequence, std::uint32_t prompt, std::uint32_t generated,
-                           const std::vector<std::uint64_t>& hashes) {
+                           const std::vector<std::uint64_t>& hashes, std::uint32_t chunk) {
   Sequence& of = sequences_[sequence];
   const std::uint32_t block = spec_.block;
   for (std::uint32_t i = 0; i < hashes.size(); ++i)
     emit({0, sequence}, trace::BlockTokens{hashes[i], i * block, (i + 1) * block, {}});
-  const auto find = [&](std::uint64_t hash) -> std::optional<std::uint32_t> {
-    for (std::uint32_t id = 0; id < blocks_.size(); ++id) {
-      if (blocks_[id].hash == hash) return id;
-    }
-    return std::nullopt;
-  };
   // Every end is tried, and for it every block that some layer's query would read.
   std::uint32_t first = 0;
   std::uint32_t end = 0;
@@ -103,13 +97,14 @@ Position PagedTrace::admit(SequenceId sequence, std::uint32_t prompt, std::uint3
   }
   trace::Called called{};
   called.operation = Operation::admit;
+  called.from = chunk;
   called.to = prompt;
   called.count = generated;
   called.ordinal = 7;
   call({0, sequence}, called, [&] {
     of.is_admitted = true;
     of.tokens = prompt + generated;
-    of.end = end * block;
+    of.end = of.looked_at = end * block;
     const bool is_cut = spec_.sliding && of.end > spec_.capacity;
     of.start = is_cut ? std::max(first * block, of.end - spec_.capacity) : first * block;
     for (std::uint32_t i = 0; i < hashes.size(); ++i) of.named[i] = hashes[i];
@@ -120,8 +115,9 @@ Position PagedTrace::admit(SequenceId sequence, std::uint32_t prompt, std::uint3
       enter(sequence, i, id);
     }
     const std::uint32_t most = peak(of.tokens);
-    const std::uint32_t left = std::min(ceil_div(of.tokens, block) - end, most - (end - first));
-    emit({0, sequence}, trace::Admitted{left, most, 7, {}});
+    const std::uint32_t left = std::min(ceil_div(of.tokens + spec_.lookahead, block) - end, most - (end - first));
+    const bool reserves = spec_.admission == trace::AdmissionPolicy::reservation;
+    emit({0, sequence}, trace::Admitted{reserves ? left : 0, reserves ? most : 0, 7, {}});
   });
   tell_state(sequence, trace::DigestReason::after_edit);
   step_end();
@@ -223,7 +219,7 @@ void PagedTrace::report() {
   };
   tell("used-bytes", held * spec_.block * spec_.layers * 2 * kRowBytes, trace::Unit::bytes);
   tell("resident-positions", positions, trace::Unit::positions);
-  tell("free-blocks", free_.size(), trace::Unit::blocks);
+  tell("free-blocks", free_blocks(), trace::Unit::blocks);
   tell("held-blocks", held, trace::Unit::blocks);
   tell("cached-blocks", cached_.size(), trace::Unit::blocks);
   tell("host-blocks-used", host, trace::Unit::blocks);

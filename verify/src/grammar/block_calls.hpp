@@ -29,8 +29,8 @@ inline constexpr TypeSet kBlockClaims{
   switch (operation) {
     case Operation::append: return {BlockAlloc, BlockRelease, BlockFree, BlockCached, TableEntry, PrefixPublished};
     case Operation::truncate:
-    case Operation::evict:
-    case Operation::clear: return {BlockRelease, BlockFree, BlockCached};
+    case Operation::evict: return {BlockRelease, BlockFree, BlockCached};
+    case Operation::clear: return {BlockRelease, BlockFree, BlockCached, PrefixPublished};
     case Operation::restore: return {BlockAlloc, BlockRelease, BlockFree, BlockCached, TableEntry};
     case Operation::fork: return {BlockHold, TableEntry};
     case Operation::reorder: return {BlockHold, BlockRelease, BlockFree, BlockCached, TableEntry};

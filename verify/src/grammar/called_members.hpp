@@ -44,11 +44,12 @@ enum CalledMember : std::uint32_t {
   }
 }
 
-/// `tells_positions`: of an append whose keys were rotated, and that says to which positions.
-[[nodiscard]] constexpr std::uint32_t members_used(trace::Operation operation, bool tells_positions) noexcept {
+/// `tells_from`: of an append whose keys were rotated, and that says to which positions; of an admission by the chunk
+/// that the request begins with.
+[[nodiscard]] constexpr std::uint32_t members_used(trace::Operation operation, bool tells_from) noexcept {
   using enum trace::Operation;
   switch (operation) {
-    case append: return kStream | kCount | kOrdinal | (tells_positions ? kFrom | kTo : 0U);
+    case append: return kStream | kCount | kOrdinal | (tells_from ? kFrom | kTo : 0U);
     case window:
     case read:
     case evict: return kFrom | kTo;
@@ -59,7 +60,7 @@ enum CalledMember : std::uint32_t {
     case poison: return kCount | kOrdinal;
     case fork: return kTo | kOrdinal;
     case reorder: return kCount;
-    case admit: return kTo | kCount | kOrdinal;
+    case admit: return kTo | kCount | kOrdinal | (tells_from ? kFrom : 0U);
     default: return 0;
   }
 }

@@ -4,6 +4,7 @@
 #include "grammar/called_members.hpp"
 #include "kvwitness/trace/event_table.hpp"
 #include "kvwitness/trace/names.hpp"
+#include "kvwitness/verify/pages_model.hpp"
 
 #include <fmt/format.h>
 
@@ -153,7 +154,10 @@ Finding Calls::members(const trace::Called& called, const Event& event, const Mo
   const StoreModel* store = moment.model.store(event.store);
   const bool is_rotated = store != nullptr && event.layer < store->layers.size() && store->rotates(event.layer);
   const bool tells_positions = is_rotated && called.from < called.to;
-  const std::string_view besides = told_besides(called, members_used(called.operation, tells_positions));
+  const PagesModel* pages = moment.model.pages(event.store);
+  const bool tells_chunk = called.operation == Operation::admit && pages != nullptr &&
+                           pages->policy().admission == trace::AdmissionPolicy::chunk;
+  const std::string_view besides = told_besides(called, members_used(called.operation, tells_positions || tells_chunk));
   if (!besides.empty())
     return Complaint{fmt::format("only what the {} uses", to_text(called.operation)), fmt::format("{} too", besides)};
   const bool is_as_long =

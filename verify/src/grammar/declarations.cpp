@@ -165,6 +165,17 @@ Finding Declarations::on(const trace::PoolDeclared& pool, const Event& event, co
   return std::nullopt;
 }
 
+Finding Declarations::on(const trace::PoolPolicy& /*policy*/, const Event& event, const Moment& /*moment*/) {
+  if (event.store == trace::kNoStore) return Complaint{"the policy of a store's pool", "that of none"};
+  Store& store = stores_[event.store];
+  if (!store.pool || store.is_used)
+    return Complaint{"the policy of a pool behind its declaration and in front of the first call",
+                     store.is_used ? "behind a call" : "no pool"};
+  if (std::exchange(store.has_policy, true))
+    return Complaint{"one policy of a pool", fmt::format("a policy of store {} again", event.store)};
+  return std::nullopt;
+}
+
 Finding Declarations::on(const trace::Called& /*called*/, const Event& event, const Moment& moment) {
   Store& store = stores_[event.store];
   if (store.is_used || !store.is_created) return std::nullopt;

@@ -22,6 +22,7 @@ class Declarations {
   [[nodiscard]] Finding on(const trace::LayerFormat& format, const Event& event, const Moment& moment);
   [[nodiscard]] Finding on(const trace::LayerCode& code, const Event& event, const Moment& moment);
   [[nodiscard]] Finding on(const trace::PoolDeclared& pool, const Event& event, const Moment& moment);
+  [[nodiscard]] Finding on(const trace::PoolPolicy& policy, const Event& event, const Moment& moment);
   /// Of the first call of a store, by when all is declared.
   [[nodiscard]] Finding on(const trace::Called& called, const Event& event, const Moment& moment);
 
@@ -34,6 +35,7 @@ class Declarations {
     std::vector<bool> k_coded;
     std::vector<bool> v_coded;
     std::optional<trace::PoolDeclared> pool;
+    bool has_policy = false;
   };
   std::array<Store, 256> stores_;
   bool has_begun_ = false;

@@ -1,4 +1,5 @@
-/// What callers name of a prompt stands in front of its admission: full blocks, ascending, each once.
+/// What callers name of a prompt stands in front of its admission: full blocks, ascending, each once. Where a pool
+/// publishes blocks of generated tokens too, those are named in front of an append that fills them, or of a later one.
 #pragma once
 
 #include "grammar/complaint.hpp"
@@ -17,13 +18,17 @@ class PromptTokens {
   [[nodiscard]] Finding at_end() const;
 
  private:
-  /// Named, and not admitted yet.
+  /// Named, and not admitted or appended yet.
   struct Prompt {
     bool is_named = false;
     SequenceId sequence = trace::kNoSequence;
+    Position first = 0;        ///< of the first block named
     Position end = 0;          ///< of the last block named
     std::uint64_t number = 0;  ///< of the event that named it
   };
+  [[nodiscard]] static Finding of_append(const Prompt& prompt, const trace::Called& called, const Event& event,
+                                         const Moment& moment);
+
   std::array<Prompt, 256> prompts_;  ///< by store
 };
 

@@ -56,6 +56,12 @@ struct Subject {
   }
 };
 
+/// Which blocks are taken is the store's own affair, and they may be too many.
+Lawful or_without_memory(Lawful law) noexcept {
+  if (law.code == RefusalCode::none) law.others |= 1U << static_cast<std::uint32_t>(RefusalCode::no_memory);
+  return law;
+}
+
 Lawful fork_answer(const Subject& on, SequenceId parent, const trace::Called& called) {
   if (!on.store.can(trace::Capability::fork)) return answer(RefusalCode::unsupported);
   const SequenceId child = called.ordinal;
@@ -86,10 +92,12 @@ Lawful admit_answer(const Subject& on, SequenceId sequence, const trace::Called&
     keys.push_back(layer.limited != 0 ? layer.window : of_all);
   }
   const PrefixFound found = on.pages.longest_hit(sequence, called.to, keys);
-  const std::uint64_t wanted = on.pages.reservation(tokens, found.end, found.pages.count());
-  return any_of({{!on.is_fresh(sequence), RefusalCode::out_of_order},
-                 {is_too_long(on.store, tokens), RefusalCode::full},
-                 {wanted + found.cached > on.pages.available(sequence), RefusalCode::no_memory}});
+  const PagesWanted wanted = on.pages.wanted_to_admit(found, called.to, called.count, called.from);
+  const std::uint64_t available = on.pages.available(sequence);
+  const Lawful law = any_of({{!on.is_fresh(sequence), RefusalCode::out_of_order},
+                             {is_too_long(on.store, tokens), RefusalCode::full},
+                             {wanted.least + found.cached > available, RefusalCode::no_memory}});
+  return wanted.most + found.cached_most > available ? or_without_memory(law) : law;
 }
 
 Lawful swap_out_answer(const Subject& on, SequenceId sequence) {
@@ -103,8 +111,8 @@ Lawful swap_in_answer(const Subject& on, SequenceId sequence) {
   if (!on.pages.is_out(sequence)) return answer(RefusalCode::out_of_order);
   const Position end = on.rows(sequence, 0).end();
   const std::uint64_t blocks = on.pages.pages_of(on.lowest_start(sequence), end).count();
-  const std::uint64_t anew =
-      on.pages.is_admitted(sequence) ? on.pages.reservation(on.pages.admitted_for(sequence), end, blocks) : 0;
+  const bool has_reservation = on.pages.is_admitted(sequence) && on.pages.reserves();
+  const std::uint64_t anew = has_reservation ? on.pages.reservation(on.pages.admitted_for(sequence), end, blocks) : 0;
   return any_of({{blocks + anew > on.pages.available(sequence), RefusalCode::no_memory}});
 }
 
@@ -177,8 +185,9 @@ Lawful append_with_blocks(const Model& model, StoreIndex store, SequenceId seque
   if (!takes) return without_end;
   const PagesModel& pages = *model.pages(store);
   const Position end = model.layer(store, sequence, 0)->end();
-  const bool has_blocks = pages.needed(sequence, end, called.count) <= pages.available(sequence);
-  return has_blocks ? without_end : without_memory(without_end);
+  const PagesWanted needed = pages.needed(sequence, end, called.count);
+  if (needed.least > pages.available(sequence)) return without_memory(without_end);
+  return needed.most > pages.available(sequence) ? or_without_memory(without_end) : without_end;
 }
 
 }  // namespace kvwitness::verify

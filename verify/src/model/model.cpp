@@ -84,6 +84,7 @@ void Model::apply(const Event& event) {
     case EventType::LayerDeclared: return state.declare(event);
     case EventType::LayerFormat: return state.format(event);
     case EventType::PoolDeclared: return state.declare_pool(event);
+    case EventType::PoolPolicy: return state.declare_policy(event);
     case EventType::LayerCode: return state.code(event);
     case EventType::Called: return state.call(*this, event);
     case EventType::ScopeReset: return state.end_arena(trace::payload_of<trace::ScopeReset>(event).scope, event.number);
@@ -112,6 +113,8 @@ void Model::apply(const Event& event) {
     case EventType::BlockCached:
     case EventType::BlockHold:
     case EventType::BlockFree:
+    case EventType::BlockRelease:
+    case EventType::PrefixPublished:
     case EventType::TableEntry:
     case EventType::Reorder: return state.tell_block(event, *store);
     case EventType::RowDigests: return state.tell_rows(event, *store);

@@ -55,6 +55,12 @@ void Model::State::declare_pool(const Event& event) {
   for (const trace::LayerDeclared& layer : store->model.layers) store->keys.push_back(keys_seen(layer));
 }
 
+void Model::State::declare_policy(const Event& event) {
+  StoreState* store = find(event.store);
+  if (store == nullptr || store->pages == nullptr || store->model.call.number != 0) return;
+  store->pages->set_policy(trace::payload_of<trace::PoolPolicy>(event));
+}
+
 void Model::State::tell_block(const Event& event, StoreState& store) {
   using trace::EventType;
   if (store.pages == nullptr) return;
@@ -74,13 +80,21 @@ void Model::State::tell_block(const Event& event, StoreState& store) {
       const auto cached = store.cached_hash.find(freed.block);
       if (cached == store.cached_hash.end()) return;
       if (store.model.call.called.operation == Operation::restore && store.told.taken_again.size() < kModelRowsMax)
-        store.told.taken_again.push_back(cached->second);
+        store.told.taken_again.push_back({cached->second, freed.block});
       else
-        store.pages->take_again(cached->second);
+        store.pages->take_again(cached->second, freed.block);
       store.cached_hash.erase(cached);
       return;
     }
     case EventType::BlockHold: store.cached_hash.erase(trace::payload_of<trace::BlockHold>(event).block); return;
+    case EventType::BlockRelease: ++store.told.released; return;
+    case EventType::PrefixPublished: {
+      const auto published = trace::payload_of<trace::PrefixPublished>(event);
+      const bool is_its = event.sequence == store.model.call.sequence;
+      if (is_its && store.told.published.size() < kModelRowsMax)
+        store.told.published.push_back({published.token_hash, published.to});
+      return;
+    }
     case EventType::TableEntry: {
       const auto entry = trace::payload_of<trace::TableEntry>(event);
       if (store.told.entries.size() < kModelRowsMax)
@@ -100,6 +114,7 @@ void Model::State::set_entry_slots(StoreState& store) {
   for (const ToldInCall::Entry& entry : store.told.entries) {
     SequenceState* on = sequence(store, entry.sequence);
     if (on == nullptr) continue;
+    store.pages->note_block(entry.sequence, entry.index, static_cast<std::uint32_t>(entry.block));
     for (LayerModel& rows : on->layers) {
       for (const Range held : {rows.sinks(), rows.held()}) {
         const std::uint64_t first = std::max<std::uint64_t>(entry.index * block, held.from);
@@ -116,6 +131,7 @@ void Model::State::append_pages(StoreState& store, StoreIndex index, SequenceSta
   PagesModel& pages = *store.pages;
   const SequenceId sequence = store.model.call.sequence;
   const LayerIndex layer = store.model.call.layer;
+  if (pages.names_generated()) pages.take_named(sequence);
   if (is_first) {
     const std::uint64_t at = given.from / pages.block();
     if (given.from % pages.block() != 0 && pages.is_shared(sequence, at)) {
@@ -124,14 +140,21 @@ void Model::State::append_pages(StoreState& store, StoreIndex index, SequenceSta
       for (LayerIndex each = 0; each < on.layers.size(); ++each)
         mark_stale(index, sequence, each, {first, given.from}, number);
     }
-    if (!set_table(store, sequence, pages.extended(sequence, given.to), given.to)) return;
+    std::uint64_t told_end = 0;
+    for (const ToldInCall::Entry& entry : store.told.entries)
+      if (entry.sequence == sequence) told_end = std::max(told_end, entry.index + 1);
+    if (!set_table(store, sequence, pages.extended(sequence, given.to, told_end), given.to)) return;
+    for (const ToldInCall::Entry& entry : store.told.entries)
+      if (entry.sequence == sequence) pages.note_block(sequence, entry.index, static_cast<std::uint32_t>(entry.block));
   }
   const LayerModel& rows = on.layers[layer];
   for (Position p = given.from; p < given.to && !pages.named(sequence).empty(); ++p)
     if (const ModelRow* row = rows.find(p); row != nullptr) pages.write(sequence, layer, p, *row);
   if (on.token.under_way()) return;
-  pages.publish(sequence, given.from, given.to);
-  if (!set_table(store, sequence, pages.pages_of(lowest_start(store.model, on), given.to), given.to)) return;
+  if (pages.names_generated()) remember_rows(pages, sequence, on, given.to);
+  pages.publish(sequence, given.from, given.to, store.told.published);
+  const PageRange wanted = pages.pages_of(lowest_start(store.model, on), given.to);
+  if (!set_table(store, sequence, pages.with_ahead(sequence, wanted, 0), given.to)) return;
   if (pages.rows_kept() > kModelRowsMax)
     lose_track(store, "more rows of published blocks are kept than the model remembers");
 }
@@ -139,10 +162,28 @@ void Model::State::append_pages(StoreState& store, StoreIndex index, SequenceSta
 void Model::State::edit_pages(StoreState& store, const SequenceState& on, Position before) {
   PagesModel& pages = *store.pages;
   const CallModel& call = store.model.call;
-  if (call.called.operation == Operation::clear) return pages.clear(call.sequence);
+  if (call.called.operation == Operation::clear) {
+    if (pages.policy().publishing == trace::PublishingPolicy::any)
+      pages.publish(call.sequence, before, before, store.told.published);
+    return pages.clear(call.sequence);
+  }
   const Position end = on.layers.front().end();
   if (end < before) pages.forget_named(call.sequence, end);
-  static_cast<void>(set_table(store, call.sequence, pages.pages_of(lowest_start(store.model, on), end), end));
+  const PageRange wanted = pages.pages_of(lowest_start(store.model, on), end);
+  // An eviction releases blocks in front, a truncate those behind.
+  const std::uint64_t released = call.called.operation == Operation::truncate ? store.told.released : 0;
+  static_cast<void>(set_table(store, call.sequence, pages.with_ahead(call.sequence, wanted, released), end));
+}
+
+void Model::State::remember_rows(PagesModel& pages, SequenceId sequence, const SequenceState& on, Position end) {
+  for (const Prefix& prefix : pages.not_remembered(sequence, end)) {
+    pages.remember(sequence, prefix);
+    for (std::size_t layer = 0; layer < on.layers.size(); ++layer) {
+      for (Position p = prefix.to - pages.block(); p < prefix.to; ++p)
+        if (const ModelRow* row = on.layers[layer].find(p); row != nullptr)
+          pages.write(sequence, static_cast<LayerIndex>(layer), p, *row);
+    }
+  }
 }
 
 /// Nothing of what the sequence was is left: neither its blocks nor its admission.
@@ -151,7 +192,7 @@ void Model::State::restore_pages(StoreState& store, const SequenceState& on) {
   const SequenceId sequence = store.model.call.sequence;
   const Position end = on.layers.front().end();
   pages.clear(sequence);
-  for (const std::uint64_t hash : store.told.taken_again) pages.take_again(hash);
+  for (const ToldInCall::TakenAgain& one : store.told.taken_again) pages.take_again(one.hash, one.block);
   if (set_table(store, sequence, pages.pages_of(lowest_start(store.model, on), end), end)) set_entry_slots(store);
 }
 
@@ -207,6 +248,8 @@ void Model::State::do_reorder(StoreState& store, StoreIndex index, std::uint64_t
   const bool are_known = parents.size() == beams && beams <= store.sequences.size() &&
                          std::all_of(parents.begin(), parents.end(), [&](SequenceId id) { return id < beams; });
   if (store.pages == nullptr || !are_known) return lose_track(store, "a reorder that the model cannot follow");
+  if (store.pages->policy().lookahead != 0)
+    return lose_track(store, "a reorder of tables with blocks ahead of their rows is not followed");
   std::vector<SequenceState> before(beams);
   for (SequenceId beam = 0; beam < beams; ++beam) {
     if (!copy_rows(store, *sequence(store, beam), before[beam])) return;
@@ -250,7 +293,10 @@ void Model::State::do_admit(StoreState& store) {
   const bool holds_something = pages.table(call.sequence).count() != 0 || pages.is_out(call.sequence);
   if (holds_something) pages.clear(call.sequence);  // against the law, and told elsewhere
   const PrefixFound found = pages.longest_hit(call.sequence, call.called.to, store.keys);
-  pages.admit(call.sequence, found, std::uint64_t{call.called.to} + call.called.count);
+  std::vector<EntryClaim> claimed;
+  for (const ToldInCall::Entry& entry : store.told.entries)
+    if (entry.sequence == call.sequence) claimed.push_back({entry.index, static_cast<std::uint32_t>(entry.block)});
+  pages.admit(call.sequence, found, std::uint64_t{call.called.to} + call.called.count, claimed);
   const auto first = found.pages.is_whole() ? 0 : static_cast<Position>(found.pages.first * pages.block());
   for (std::size_t i = 0; i < on->layers.size(); ++i) {
     LayerModel& rows = on->layers[i];

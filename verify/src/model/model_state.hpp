@@ -42,6 +42,11 @@ struct ToldInCall {
     Position position = 0;
     Row row;
   };
+  /// A cached block that was taken again.
+  struct TakenAgain {
+    std::uint64_t hash = 0;
+    std::uint32_t block = 0;
+  };
   /// A table entry that was set.
   struct Entry {
     SequenceId sequence = 0;
@@ -52,7 +57,9 @@ struct ToldInCall {
   std::vector<Entry> entries;
   std::vector<SequenceId> parents;  ///< of a reorder, by beam
   /// Of a restore: hashes of cached blocks that were taken again, some of which it let go of itself.
-  std::vector<std::uint64_t> taken_again;
+  std::vector<TakenAgain> taken_again;
+  std::vector<Prefix> published;
+  std::uint64_t released = 0;       ///< blocks, of all sequences
   std::vector<Row> codes;           ///< found at the positions that CallModel::quantised names, from its first on
   std::vector<Survivor> survivors;  ///< layer by layer, ascending positions
   std::vector<Piece> pieces;
@@ -65,6 +72,8 @@ struct ToldInCall {
     entries.clear();
     parents.clear();
     taken_again.clear();
+    published.clear();
+    released = 0;
     codes.clear();
     survivors.clear();
     pieces.clear();
@@ -138,8 +147,11 @@ struct Model::State {
   void do_restore(StoreState& store, StoreIndex index, std::uint64_t number);
   [[nodiscard]] bool has_room_for(const SavedSequence& saved, StoreState& store, const SequenceState& in_place_of);
   void declare_pool(const Event& event);
+  void declare_policy(const Event& event);
   void tell_block(const Event& event, StoreState& store);
   void set_entry_slots(StoreState& store);
+  /// Rows of blocks that were named after they were taken.
+  static void remember_rows(PagesModel& pages, SequenceId sequence, const SequenceState& on, Position end);
   /// `is_first`: of the layers that are given the rows.
   void append_pages(StoreState& store, StoreIndex index, SequenceState& on, Range given, bool is_first,
                     std::uint64_t number);

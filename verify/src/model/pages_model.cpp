@@ -48,9 +48,23 @@ PageRange PagesModel::pages_of(Position start, Position end) const noexcept {
   return {std::max<std::uint64_t>(start / pool_.block, head), ends, head};
 }
 
-PageRange PagesModel::extended(SequenceId sequence, Position end) const noexcept {
+PageRange PagesModel::extended(SequenceId sequence, Position end, std::uint64_t told_end) const noexcept {
+  const Sequence& of = sequence_of(sequence);
   const PageRange all = pages_of(0, end);
-  return {std::max(sequence_of(sequence).first, all.first), all.end, all.head};
+  PageRange wanted{std::max(of.first, all.first), all.end, all.head};
+  if (policy_.lookahead == 0) return wanted;
+  const std::uint64_t most = blocks_of(std::uint64_t{std::max(of.longest, end)} + policy_.lookahead, pool_.block);
+  wanted.end = std::max({wanted.end, of.table_end(), std::min(told_end, most)});
+  return wanted;
+}
+
+PageRange PagesModel::with_ahead(SequenceId sequence, PageRange wanted, std::uint64_t released) const noexcept {
+  if (policy_.lookahead == 0) return wanted;
+  const std::uint64_t had = sequence_of(sequence).table_end();
+  const std::uint64_t most = had - std::min(had, released);
+  // What others read, or may find, is no place for rows to come.
+  while (wanted.end < most && !is_shared(sequence, wanted.end)) ++wanted.end;
+  return wanted;
 }
 
 bool PagesModel::is_shared(SequenceId sequence, std::uint64_t index) const noexcept {
@@ -58,22 +72,45 @@ bool PagesModel::is_shared(SequenceId sequence, std::uint64_t index) const noexc
   return id != nullptr && (pages_[*id].holders > 1 || pages_[*id].is_published);
 }
 
-std::uint64_t PagesModel::needed(SequenceId sequence, Position end, std::uint32_t count) const noexcept {
+PagesWanted PagesModel::needed(SequenceId sequence, Position end, std::uint32_t count) const noexcept {
   const std::uint64_t block = pool_.block;
-  const bool copies = end % block != 0 && is_shared(sequence, end / block);
-  return blocks_of(std::uint64_t{end} + count, block) - blocks_of(end, block) + (copies ? 1 : 0);
+  const std::uint64_t copies = end % block != 0 && is_shared(sequence, end / block) ? 1 : 0;
+  const std::uint64_t had = std::max(blocks_of(end, block), sequence_of(sequence).table_end());
+  const std::uint64_t least = blocks_of(std::uint64_t{end} + count, block);
+  const std::uint64_t most = blocks_of(std::uint64_t{end} + count + policy_.lookahead, block);
+  return {least - std::min(least, had) + copies, most - std::min(most, had) + copies};
+}
+
+PagesWanted PagesModel::wanted_to_admit(const PrefixFound& found, std::uint64_t prompt, std::uint64_t generated,
+                                        std::uint64_t chunk) const noexcept {
+  const std::uint64_t had = blocks_of(found.end, pool_.block);
+  const std::uint64_t entries = found.pages.count();
+  if (reserves()) {
+    const std::uint64_t all = reservation_of(prompt + generated, had, entries);
+    return {all, all};
+  }
+  const bool is_chunk = policy_.admission == trace::AdmissionPolicy::chunk && chunk != 0;
+  const std::uint64_t first = is_chunk ? std::min(prompt, found.end + chunk) : prompt;
+  const std::uint64_t least = blocks_of(first, pool_.block);
+  const std::uint64_t most = blocks_of(first + policy_.lookahead, pool_.block);
+  const std::uint64_t at_most = peak(first) - std::min(peak(first), entries);
+  return {std::min(least - std::min(least, had), at_most), std::min(most - std::min(most, had), at_most)};
 }
 
 std::uint64_t PagesModel::peak(std::uint64_t tokens) const noexcept {
-  const std::uint64_t all = blocks_of(tokens, pool_.block);
+  const std::uint64_t all = blocks_of(tokens + policy_.lookahead, pool_.block);
   if (!shape_.all_slide) return all;
   const std::uint64_t positions = shape_.slots_max + shape_.chunk_max;
   return std::min(all, blocks_of(shape_.sinks_max, pool_.block) + blocks_of(positions - 1, pool_.block) + 1);
 }
 
 std::uint64_t PagesModel::reservation(std::uint64_t tokens, Position end, std::uint64_t entries) const noexcept {
-  const std::uint64_t all = blocks_of(tokens, pool_.block);
-  const std::uint64_t had = blocks_of(end, pool_.block);
+  return reservation_of(tokens, blocks_of(end, pool_.block), entries);
+}
+
+std::uint64_t PagesModel::reservation_of(std::uint64_t tokens, std::uint64_t had,
+                                         std::uint64_t entries) const noexcept {
+  const std::uint64_t all = blocks_of(tokens + policy_.lookahead, pool_.block);
   const std::uint64_t most = peak(tokens);
   return std::min(all - std::min(all, had), most - std::min(most, entries));
 }
@@ -99,11 +136,17 @@ bool PagesModel::has_left_shared() const noexcept {
                      [](const Sequence& of) { return of.is_admitted && of.has_left_shared; });
 }
 
-const PagesModel::Page* PagesModel::find(const Prefix& prefix) const noexcept {
+std::vector<PagesModel::PageId> PagesModel::find(const Prefix& prefix) const {
   const auto found = index_.find(prefix.hash);
-  if (found == index_.end()) return nullptr;
-  const Page& page = pages_[found->second];
-  return page.prefix == prefix ? &page : nullptr;
+  if (found == index_.end()) return {};
+  std::vector<PageId> all = found->second;
+  std::erase_if(all, [&](PageId id) { return pages_[id].prefix != prefix; });
+  return all;
+}
+
+PagesModel::PageId PagesModel::choose(const std::vector<PageId>& pages, std::uint32_t block) const noexcept {
+  const auto told = std::ranges::find_if(pages, [&](PageId id) { return pages_[id].block == block; });
+  return told == pages.end() || block == kNoBlock ? pages.front() : *told;
 }
 
 const Prefix* PagesModel::named_at(std::span<const Prefix> named, std::uint64_t index) const noexcept {
@@ -122,17 +165,22 @@ PrefixFound PagesModel::longest_hit(SequenceId sequence, std::uint64_t prompt,
   std::uint64_t in_front = 0;  // and from the first one on
   for (std::uint64_t i = 0; (i + 1) * block < prompt && i < coming_.size(); ++i) {
     const Prefix* prefix = named_at(coming_, i);
-    run = prefix != nullptr && find(*prefix) != nullptr ? run + 1 : 0;
+    run = prefix != nullptr && !find(*prefix).empty() ? run + 1 : 0;
     in_front += run == i + 1 ? 1 : 0;
     const std::uint64_t end = (i + 1) * block;
     std::uint64_t low = end - 1;  // at least the block that ends here
     for (const std::uint64_t seen : keys) low = std::min(low, end + 1 > seen ? end + 1 - seen : 0);
     const PageRange pages = pages_of(static_cast<Position>(low), static_cast<Position>(end));
     if (run != 0 && pages.end - pages.first <= run && pages.head <= in_front)
-      longest = {static_cast<Position>(end), pages, 0};
+      longest = {static_cast<Position>(end), pages, 0, 0};
   }
-  for (std::uint64_t i = 0; i < longest.pages.end; ++i)
-    if (longest.pages.has(i)) longest.cached += find(*named_at(coming_, i))->holders == 0 ? 1 : 0;
+  const auto is_cached = [&](PageId id) { return pages_[id].holders == 0; };
+  for (std::uint64_t i = 0; i < longest.pages.end; ++i) {
+    if (!longest.pages.has(i)) continue;
+    const std::vector<PageId> all = find(*named_at(coming_, i));
+    longest.cached += std::ranges::all_of(all, is_cached) ? 1 : 0;
+    longest.cached_most += std::ranges::any_of(all, is_cached) ? 1 : 0;
+  }
   return longest;
 }
 
@@ -198,8 +246,9 @@ void PagesModel::set_reserved(Sequence& sequence, std::uint64_t reserved) noexce
 }
 
 void PagesModel::settle(Sequence& sequence, Position end) noexcept {
-  const bool reserves = sequence.is_admitted && !sequence.is_out;
-  set_reserved(sequence, reserves ? reservation(sequence.tokens, end, sequence.count()) : 0);
+  const bool has_reservation = reserves() && sequence.is_admitted && !sequence.is_out;
+  const std::uint64_t had = std::max(blocks_of(end, pool_.block), sequence.table_end());
+  set_reserved(sequence, has_reservation ? reservation_of(sequence.tokens, had, sequence.count()) : 0);
 }
 
 // ---- what calls do --------------------------------------------------------------------------------------------------
@@ -216,7 +265,17 @@ void PagesModel::name(SequenceId sequence, const Prefix& prefix) {
   if (coming_.size() < pool_.pool_blocks) coming_.push_back(prefix);
 }
 
+void PagesModel::take_named(SequenceId sequence) {
+  if (coming_of_ != sequence) return;
+  std::vector<Prefix>& named = sequences_[sequence].named;
+  for (const Prefix& prefix : coming_)
+    if (named.empty() || prefix.to > named.back().to) named.push_back(prefix);
+  coming_.clear();
+}
+
 void PagesModel::forget_named(SequenceId sequence, Position end_behind) noexcept {
+  Position& settled = sequences_[sequence].settled;
+  settled = std::min(settled, end_behind);
   std::vector<Prefix>& named = sequences_[sequence].named;
   std::erase_if(named, [&](const Prefix& prefix) { return prefix.to > end_behind; });
 }
@@ -247,6 +306,7 @@ void PagesModel::set_table(SequenceId sequence, PageRange wanted, Position end) 
   of.first = of.pages.empty() ? wanted.first : of.first + gone;
   while (of.head.size() < wanted.head) of.head.push_back(take_for(of, of.head.size()));
   while (of.first + of.pages.size() < wanted.end) of.pages.push_back(take_for(of, of.first + of.pages.size()));
+  of.longest = std::max(of.longest, end);
   settle(of, end);
 }
 
@@ -282,7 +342,10 @@ void PagesModel::reorder(std::span<const SequenceId> parents, std::span<const Po
     to.first = from.first;
     to.pages = from.pages;
     to.has_left_shared = is_same ? had_left_shared : to.has_left_shared;
-    if (!is_same) to.named.clear();
+    if (!is_same) {
+      to.named.clear();
+      to.settled = 0;
+    }
     settle(to, ends[beam]);
   }
 }
@@ -295,18 +358,21 @@ bool PagesModel::was_replaced(SequenceId beam, std::uint64_t index) const noexce
   return beam >= before_reorder_.size() || page_at(before_reorder_[beam]) != page_at(sequences_[beam]);
 }
 
-void PagesModel::admit(SequenceId sequence, const PrefixFound& found, std::uint64_t tokens) {
+void PagesModel::admit(SequenceId sequence, const PrefixFound& found, std::uint64_t tokens,
+                       std::span<const EntryClaim> claimed) {
   Sequence& of = sequences_[sequence];
   last_found_ = found;
   of.first = found.pages.first;
   of.tokens = tokens;
   of.is_admitted = true;
   of.has_left_shared = false;
+  of.longest = of.settled = found.end;
   of.named.clear();
   if (coming_of_ == sequence) of.named.swap(coming_);
   for (std::uint64_t i = 0; i < found.pages.end; ++i) {
     if (!found.pages.has(i)) continue;
-    const PageId id = index_.at(named_at(of.named, i)->hash);
+    const auto told = std::ranges::find(claimed, i, &EntryClaim::index);
+    const PageId id = choose(find(*named_at(of.named, i)), told == claimed.end() ? kNoBlock : told->block);
     (i < found.pages.head ? of.head : of.pages).push_back(id);
     hold(id);
   }
@@ -342,18 +408,56 @@ void PagesModel::clear(SequenceId sequence) {
   of = {};
 }
 
-void PagesModel::publish(SequenceId sequence, Position before, Position end) {
-  const Sequence& of = sequences_[sequence];
+bool PagesModel::may_publish(const Sequence& of, const Prefix& prefix) const noexcept {
+  const PageId* id = of.find(prefix.to / pool_.block - 1);
+  return id != nullptr && !pages_[*id].is_published && (policy_.duplicates != 0 || !index_.contains(prefix.hash));
+}
+
+void PagesModel::publish_one(const Sequence& of, const Prefix& prefix) {
+  if (!may_publish(of, prefix)) return;
+  const PageId id = *of.find(prefix.to / pool_.block - 1);
+  pages_[id].is_published = true;
+  pages_[id].prefix = prefix;
+  index_[prefix.hash].push_back(id);
+  last_published_.push_back(prefix);
+}
+
+void PagesModel::publish(SequenceId sequence, Position before, Position end, std::span<const Prefix> claimed) {
+  Sequence& of = sequences_[sequence];
+  settled_before_ = names_generated() ? of.settled : before;
   if (!of.is_admitted) return;
-  for (const Prefix& prefix : of.named) {
-    if (prefix.to <= before || prefix.to > end || index_.contains(prefix.hash)) continue;
-    const PageId* id = of.find(prefix.to / pool_.block - 1);
-    if (id == nullptr) continue;
-    pages_[*id].is_published = true;
-    pages_[*id].prefix = prefix;
-    index_.emplace(prefix.hash, *id);
-    last_published_.push_back(prefix);
+  // A block may be named after it was filled: drafts are, when they are taken.
+  for (const Prefix& prefix : of.named)
+    if (prefix.to <= end) of.settled = std::max(of.settled, prefix.to);
+  if (policy_.publishing != trace::PublishingPolicy::any) {
+    for (const Prefix& prefix : of.named)
+      if (prefix.to > settled_before_ && prefix.to <= end) publish_one(of, prefix);
+    return;
   }
+  for (const Prefix& prefix : claimed)
+    if (prefix.to <= end && std::ranges::find(of.named, prefix) != of.named.end()) publish_one(of, prefix);
+}
+
+std::vector<Prefix> PagesModel::not_remembered(SequenceId sequence, Position end) const {
+  const Sequence& of = sequence_of(sequence);
+  std::vector<Prefix> all;
+  for (auto at = std::ranges::upper_bound(of.named, of.settled, {}, &Prefix::to); at != of.named.end() && at->to <= end;
+       ++at) {
+    const PageId* id = of.find(at->to / pool_.block - 1);
+    if (id != nullptr && pages_[*id].rows.empty()) all.push_back(*at);
+  }
+  return all;
+}
+
+void PagesModel::remember(SequenceId sequence, const Prefix& prefix) {
+  const PageId* id = sequences_[sequence].find(prefix.to / pool_.block - 1);
+  if (id == nullptr || !pages_[*id].rows.empty()) return;
+  pages_[*id].rows.resize(std::size_t{shape_.layers} * pool_.block);
+  rows_kept_ += pages_[*id].rows.size();
+}
+
+void PagesModel::note_block(SequenceId sequence, std::uint64_t index, std::uint32_t block) noexcept {
+  if (const PageId* id = sequence_of(sequence).find(index); id != nullptr) pages_[*id].block = block;
 }
 
 void PagesModel::write(SequenceId sequence, trace::LayerIndex layer, Position position, const ModelRow& row) {
@@ -370,11 +474,17 @@ const ModelRow* PagesModel::row(SequenceId sequence, trace::LayerIndex layer, Po
   return rows.empty() ? nullptr : &rows[std::size_t{layer} * pool_.block + position % pool_.block];
 }
 
-void PagesModel::take_again(std::uint64_t hash) noexcept {
+void PagesModel::take_again(std::uint64_t hash, std::uint32_t block) noexcept {
   const auto found = index_.find(hash);
-  if (found == index_.end() || pages_[found->second].holders != 0) return;
-  const PageId id = found->second;
-  index_.erase(found);
+  if (found == index_.end()) return;
+  std::vector<PageId>& all = found->second;
+  const auto is_cached = [&](PageId id) { return pages_[id].holders == 0; };
+  auto at = std::ranges::find_if(all, [&](PageId id) { return is_cached(id) && pages_[id].block == block; });
+  if (at == all.end()) at = std::ranges::find_if(all, is_cached);
+  if (at == all.end()) return;
+  const PageId id = *at;
+  all.erase(at);
+  if (all.empty()) index_.erase(found);
   --cached_;
   drop(id);
 }

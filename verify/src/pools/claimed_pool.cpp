@@ -45,9 +45,9 @@ std::optional<Slot> ClaimedPool::slot(SequenceId sequence, Position position) co
   return at->block * pool_.block + position % pool_.block;
 }
 
-std::optional<std::uint32_t> ClaimedPool::published(std::uint64_t hash) const noexcept {
+std::span<const std::uint32_t> ClaimedPool::published(std::uint64_t hash) const noexcept {
   const auto found = by_hash_.find(hash);
-  return found == by_hash_.end() ? std::nullopt : std::optional(found->second);
+  return found == by_hash_.end() ? std::span<const std::uint32_t>() : found->second;
 }
 
 std::string ClaimedPool::state_text(const Block& block) const {
@@ -73,9 +73,51 @@ Finding ClaimedPool::of_another(std::uint64_t holder, const Event& event) {
 
 // ---- claims ---------------------------------------------------------------------------------------------------------
 
-void ClaimedPool::forget_hash(Block& block) noexcept {
-  if (block.hash) by_hash_.erase(*block.hash);
+void ClaimedPool::forget_hash(std::uint32_t id, Block& block) noexcept {
+  if (!block.hash) return;
+  const auto found = by_hash_.find(*block.hash);
+  if (found != by_hash_.end()) {
+    std::erase(found->second, id);
+    if (found->second.empty()) by_hash_.erase(found);
+  }
   block.hash.reset();
+}
+
+void ClaimedPool::queue(std::uint32_t id, Block& block) {
+  if (block.queued_at) return;
+  block.queued_at = ++turn_;
+  queue_.emplace(turn_, id);
+}
+
+void ClaimedPool::unqueue(std::uint32_t id, Block& block) noexcept {
+  if (block.queued_at) queue_.erase(*block.queued_at);
+  block.queued_at.reset();
+  std::erase(dropped_, id);
+}
+
+Finding ClaimedPool::out_of_turn(std::uint32_t id, const Block& block) const {
+  if (policy_.order != trace::BlockOrder::queue || block.epoch == 0) return std::nullopt;
+  // In which order those lie that nobody had yet is not told, but all of them lie in front.
+  if (once_taken_ < pool_.pool_blocks)
+    return Complaint{fmt::format("one of the {} blocks that were never taken, which head the queue",
+                                 pool_.pool_blocks - once_taken_),
+                     fmt::format("block {}", id), block.last};
+  if (queue_.empty() || queue_.begin()->second == id) return std::nullopt;
+  return Complaint{fmt::format("block {}, the head of the queue", queue_.begin()->second), fmt::format("block {}", id),
+                   block.last};
+}
+
+/// Of blocks that are taken again although something can be found in them.
+Finding ClaimedPool::out_of_turn_of_cached(std::uint32_t id, const Block& block) const {
+  if (policy_.order != trace::BlockOrder::free_first) return std::nullopt;
+  const std::uint64_t free = pool_.pool_blocks - std::min<std::uint64_t>(held_ + cached_.size(), pool_.pool_blocks);
+  if (free != 0)
+    return Complaint{"cached blocks kept while blocks are free",
+                     fmt::format("block {} taken again with {} free", id, free), block.last};
+  if (cached_.begin()->second != id)
+    return Complaint{fmt::format("block {} taken again, which was cached longest ago", cached_.begin()->second),
+                     fmt::format("block {}", id), block.last};
+  return std::nullopt;
 }
 
 void ClaimedPool::uncache(Block& block) noexcept {
@@ -91,11 +133,15 @@ Finding ClaimedPool::on(const trace::BlockAlloc& claim, const Event& event) {
     finding = Complaint{fmt::format("block {} free before it is taken", claim.block), state_text(block), block.last};
   } else if (claim.holders != 1) {
     finding = Complaint{"1 holder of a block that was taken", fmt::format("{}", claim.holders)};
+  } else {
+    finding = out_of_turn(claim.block, block);
   }
   if (block.holders.empty()) ++held_;
+  if (block.epoch == 0) ++once_taken_;
   if (unheld_ == claim.block) unheld_.reset();
   uncache(block);
-  forget_hash(block);
+  unqueue(claim.block, block);
+  forget_hash(claim.block, block);
   block.holders = {{static_cast<SequenceId>(claim.holder), std::nullopt}};
   block.is_unheld = false;
   block.last = event.number;
@@ -117,6 +163,7 @@ Finding ClaimedPool::on(const trace::BlockHold& claim, const Event& event) {
   if (block.holders.empty()) ++held_;
   if (unheld_ == claim.block) unheld_.reset();
   uncache(block);
+  unqueue(claim.block, block);
   block.is_unheld = false;
   block.holders.push_back({holder, std::nullopt});
   block.last = event.number;
@@ -142,7 +189,7 @@ Finding ClaimedPool::on(const trace::BlockRelease& claim, const Event& event) {
     if (at != table.end() && at->second.block == claim.block) table.erase(at);
   }
   block.holders.erase(holder);
-  Finding finding = at_call_end();
+  Finding finding = left_unheld();
   if (block.holders.empty()) {
     --held_;
     block.is_unheld = true;
@@ -160,13 +207,8 @@ Finding ClaimedPool::on(const trace::BlockFree& claim, const Event& event) {
   Block& block = blocks_[claim.block];
   Finding finding;
   if (block.cached_at) {
-    const std::uint64_t free = pool_.pool_blocks - std::min<std::uint64_t>(held_ + cached_.size(), pool_.pool_blocks);
-    if (free != 0)
-      finding = Complaint{"cached blocks kept while blocks are free",
-                          fmt::format("block {} taken again with {} free", claim.block, free), block.last};
-    else if (cached_.begin()->second != claim.block)
-      finding = Complaint{fmt::format("block {} taken again, which was cached longest ago", cached_.begin()->second),
-                          fmt::format("block {}", claim.block), block.last};
+    finding = out_of_turn_of_cached(claim.block, block);
+    if (policy_.order == trace::BlockOrder::queue) dropped_.push_back(claim.block);
   } else if (!block.is_unheld) {
     finding = Complaint{
         fmt::format("block {} freed after its last release, or from the cache", claim.block),
@@ -177,7 +219,8 @@ Finding ClaimedPool::on(const trace::BlockFree& claim, const Event& event) {
   if (!block.holders.empty()) --held_;
   if (unheld_ == claim.block) unheld_.reset();
   uncache(block);
-  forget_hash(block);
+  forget_hash(claim.block, block);
+  queue(claim.block, block);
   block.holders.clear();
   block.is_unheld = false;
   block.last = event.number;
@@ -204,6 +247,7 @@ Finding ClaimedPool::on(const trace::BlockCached& claim, const Event& event) {
   block.is_unheld = false;
   block.cached_at = ++turn_;
   cached_.emplace(turn_, claim.block);
+  queue(claim.block, block);
   block.last = event.number;
   if (!finding && claim.holders != 0)
     finding = Complaint{fmt::format("no holder of block {}, which is cached", claim.block),
@@ -245,23 +289,35 @@ Finding ClaimedPool::on(const trace::PrefixPublished& claim, const Event& event)
   if (!holds(event.sequence, claim.block))
     finding = Complaint{fmt::format("a block that sequence {} holds", event.sequence),
                         fmt::format("block {}, {}", claim.block, state_text(block)), block.last};
-  else if (const auto other = published(claim.token_hash))
-    finding = Complaint{"a hash that cannot be found yet", fmt::format("block {} is found by it", *other),
-                        blocks_[*other].last};
+  else if (const auto others = published(claim.token_hash); !others.empty() && policy_.duplicates == 0)
+    finding = Complaint{"a hash that cannot be found yet", fmt::format("block {} is found by it", others.front()),
+                        blocks_[others.front()].last};
   else if (block.hash)
     finding = Complaint{fmt::format("block {} published once", claim.block), "published again", block.last};
-  forget_hash(block);
+  forget_hash(claim.block, block);
   block.hash = claim.token_hash;
   block.published = event.number;
-  by_hash_[claim.token_hash] = claim.block;
+  by_hash_[claim.token_hash].push_back(claim.block);
   return finding;
 }
 
 Finding ClaimedPool::at_call_end() {
+  const std::vector<std::uint32_t> dropped = std::exchange(dropped_, {});
+  Finding finding = left_unheld();
+  if (finding || dropped.empty()) return finding;
+  return Complaint{fmt::format("block {} taken in the call that dropped it from the cache", dropped.front()),
+                   "by nobody", block(dropped.front()).last};
+}
+
+Finding ClaimedPool::left_unheld() {
   if (!unheld_) return std::nullopt;
   const std::uint32_t id = *unheld_;
   unheld_.reset();
   return Complaint{fmt::format("block {} freed or cached after its last release", id), "neither", block(id).last};
+}
+
+void ClaimedPools::on(const trace::PoolPolicy& policy, const Event& event) {
+  if (ClaimedPool* pool = find(event.store); pool != nullptr) pool->set_policy(policy);
 }
 
 void ClaimedPools::on(const trace::PoolDeclared& pool, const Event& event, const Model& model) {

@@ -18,11 +18,14 @@ constexpr RuleInfo kInfo{
     .level = Level::must,
     .says =
         "An admitted request never lacks a block for the tokens that it announced; it reserves what it may take and no "
-        "more; and nobody takes, or is promised, blocks that others have reserved.",
+        "more; and nobody takes, or is promised, blocks that others have reserved. Where a pool declares to reserve "
+        "nothing, a request is admitted when its prompt fits, or the chunk that it begins with, and nothing is "
+        "promised.",
     .formula =
         "admitted(s), end + n <= prompt + generated, no block that left a table shared => append(n) is not refused "
         "no-memory; reserved = max(0, min(ceil(E / B) - ceil(T / B), P - entries)), peak = P; blocks needed > free + "
-        "cached - reserved by others => the append, admission or swap-in is not done",
+        "cached - reserved by others => the append, admission or swap-in is not done; admission by prompt or chunk: "
+        "reserved = peak = 0",
     .witness = "an admission, or a call refused for memory",
     .faults =
         "admission-mismatch (vllm-project/vllm#7470, NVIDIA/TensorRT-LLM#14907, sgl-project/sglang#18039, "
@@ -39,7 +42,7 @@ class Admission final : public RuleChecker<Admission, kInfo, Reads> {
     const StoreModel* store = moment.model.store(event.store);
     const bool is_append = pages != nullptr && called.operation == Operation::append &&
                            event.sequence < store->created.sequences && event.layer < store->layers.size();
-    if (!is_append || !pages->is_admitted(event.sequence)) return;
+    if (!is_append || !pages->reserves() || !pages->is_admitted(event.sequence)) return;
     const Position end = moment.model.layer(event.store, event.sequence, event.layer)->end();
     const bool copies = end % pages->block() != 0 && pages->is_shared(event.sequence, end / pages->block());
     is_promised_ = !copies && std::uint64_t{end} + called.count <= pages->admitted_for(event.sequence);
@@ -74,9 +77,9 @@ class Admission final : public RuleChecker<Admission, kInfo, Reads> {
   void judge_reservation(const CallModel& call, const PagesModel& pages, const Event& event, const Moment& moment) {
     meet();
     const std::uint64_t tokens = pages.admitted_for(call.sequence);
-    const std::uint64_t peak = pages.peak(tokens);
+    const std::uint64_t peak = pages.reserves() ? pages.peak(tokens) : 0;
     const std::uint64_t reserved =
-        pages.reservation(tokens, pages.last_found().end, pages.table(call.sequence).count());
+        pages.reserves() ? pages.reservation(tokens, pages.last_found().end, pages.table(call.sequence).count()) : 0;
     if (told_->reserved_blocks == reserved && told_->peak_blocks == peak) return;
     violate(event, moment,
             fmt::format("{} blocks reserved for {} tokens, at most {} in its table", reserved, tokens, peak),

@@ -11,8 +11,9 @@
 namespace kvwitness::verify {
 namespace {
 
-using Reads = Payloads<trace::PoolDeclared, trace::BlockAlloc, trace::BlockHold, trace::BlockRelease, trace::BlockFree,
-                       trace::BlockCached, trace::TableEntry, trace::PrefixPublished, trace::RegionMeasured>;
+using Reads =
+    Payloads<trace::PoolDeclared, trace::PoolPolicy, trace::BlockAlloc, trace::BlockHold, trace::BlockRelease,
+             trace::BlockFree, trace::BlockCached, trace::TableEntry, trace::PrefixPublished, trace::RegionMeasured>;
 
 constexpr RuleInfo kInfo{
     .id = "pool-conservation",
@@ -21,12 +22,15 @@ constexpr RuleInfo kInfo{
         "Every block of a pool is free, held or cached: it is taken while it is free, shared while it is held or "
         "cached, "
         "released by those who hold it, and freed or cached once when the last one did. As many are held and cached as "
-        "the calls need.",
+        "the calls need. Which one is taken next is as the pool declares.",
     .formula =
         "free + held + cached = pool_blocks after every event; holders(b) = number of distinct sequences with b in "
         "their table; b is cached iff it is published and holders(b) = 0; of cached blocks the one cached longest ago "
         "is "
-        "taken again, while free = 0; after each call held and cached = the list model's (0 held where all sequences "
+        "taken again, while free = 0; of a pool whose order is queue: the one that was let go longest ago, free or "
+        "cached, "
+        "once every block was taken, and taken in the same call if it is dropped from the cache; after each call held "
+        "and cached = the list model's (0 held where all sequences "
         "are empty)",
     .witness = "a block that was taken, shared, released, freed or cached",
     .faults =
@@ -40,6 +44,10 @@ class PoolConservation final : public RuleChecker<PoolConservation, kInfo, Reads
  public:
   void on(const trace::PoolDeclared& pool, const Event& event, const Moment& moment) {
     pools_.on(pool, event, moment.model);
+  }
+  void on(const trace::PoolPolicy& policy, const Event& event, const Moment& /*moment*/) {
+    pools_.on(policy, event);
+    is_any_ = is_any_ || policy.order == trace::BlockOrder::any;
   }
   void on(const trace::BlockAlloc& claim, const Event& event, const Moment& moment) { judge(claim, event, moment); }
   void on(const trace::BlockHold& claim, const Event& event, const Moment& moment) { judge(claim, event, moment); }
@@ -89,7 +97,14 @@ class PoolConservation final : public RuleChecker<PoolConservation, kInfo, Reads
     before = now;
   }
 
+  void on_end(const Moment& /*moment*/, RuleVerdict& verdict) override {
+    if (is_any_)
+      add_note(verdict,
+               "which block is taken next, or dropped from the cache, is the pool's own affair: its order is any");
+  }
+
   ClaimedPools pools_;
+  bool is_any_ = false;  ///< the order of a pool
   std::map<std::pair<StoreIndex, std::string_view>, std::int64_t> off_;
 };
 

@@ -15,22 +15,24 @@ namespace {
 
 using trace::Operation;
 
-using Reads = Payloads<trace::PoolDeclared, trace::BlockAlloc, trace::BlockHold, trace::BlockRelease, trace::BlockFree,
-                       trace::BlockCached, trace::TableEntry, trace::PrefixPublished, trace::PrefixHit, trace::Called,
-                       trace::RegionMeasured, trace::StateDigest>;
+using Reads = Payloads<trace::PoolDeclared, trace::PoolPolicy, trace::BlockAlloc, trace::BlockHold, trace::BlockRelease,
+                       trace::BlockFree, trace::BlockCached, trace::TableEntry, trace::PrefixPublished,
+                       trace::PrefixHit, trace::Called, trace::RegionMeasured, trace::StateDigest>;
 
 constexpr RuleInfo kInfo{
     .id = "prefix-sound",
     .level = Level::must,
     .says =
         "A block can be found by a prefix only once all its rows are written in all layers, for the tokens that were "
-        "named, and only until it is taken again. An admission finds the longest prefix of its own tokens in front of "
+        "named, and only until it is taken again; of named blocks those are published that the pool's policy says. An "
+        "admission finds the longest prefix of its own tokens in front of "
         "its "
         "last one of which every layer can read its window, and begins with the rows that were published. Blocks that "
         "are "
         "filled under the same hash have the same rows.",
     .formula =
-        "published(s, h, [a, b)) => h was named for b by s, b <= end of every layer, h is not found yet; hit of n => B "
+        "published(s, h, [a, b)) => h was named for b by s, b <= end of every layer, h is not found yet (but of "
+        "a pool with duplicates); hit of n => B "
         "divides n, n < prompt, for each layer the blocks over [max(0, n - W + 1), n) are found by the hashes of the "
         "request, and no longer n is; digests of the rows read back after it = those of the rows published; "
         "blocks of the same hash: equal digests of the rows given, in all layers (inconclusive where these come from "
@@ -51,6 +53,11 @@ using Pools = FollowsPools<trace::BlockAlloc, trace::BlockHold, trace::BlockRele
 class PrefixSound final : public RuleChecker<PrefixSound, kInfo, Reads>, public Pools {
  public:
   using Pools::on;
+
+  void on(const trace::PoolPolicy& policy, const Event& event, const Moment& /*moment*/) {
+    pools_.on(policy, event);
+    is_any_ = is_any_ || policy.publishing == trace::PublishingPolicy::any;
+  }
 
   void on(const trace::Called& /*called*/, const Event& /*event*/, const Moment& /*moment*/) { told_.clear(); }
 
@@ -80,10 +87,10 @@ class PrefixSound final : public RuleChecker<PrefixSound, kInfo, Reads>, public 
       violate(event, moment, fmt::format("the {} positions of one block", pool->pool().block),
               fmt::format("positions [{}, {})", claim.from, claim.to));
     const auto found = pool->published(claim.token_hash);
-    if (found == claim.block) return;
+    if (std::ranges::find(found, claim.block) != found.end()) return;
     violate(event, moment,
-            found ? fmt::format("block {}, which was published by the hash", *found)
-                  : std::string("a hash by which a block can be found"),
+            found.empty() ? std::string("a hash by which a block can be found")
+                          : fmt::format("block {}, which was published by the hash", found.front()),
             fmt::format("block {}", claim.block), pool->block(claim.block).last);
   }
 
@@ -148,7 +155,7 @@ class PrefixSound final : public RuleChecker<PrefixSound, kInfo, Reads>, public 
     const LayerModel* first = moment.model.layer(event.store, call.sequence, 0);
     if (first == nullptr || moment.model.token(event.store, call.sequence).under_way()) return;
     const std::span<const Prefix> named = pages.named(call.sequence);
-    const Position before = first->end() - std::min(call.called.count, first->end());
+    const Position before = pages.settled_before();
     auto prefix = std::ranges::upper_bound(named, before, {}, &Prefix::to);
     for (; prefix != named.end() && prefix->to <= first->end(); ++prefix) {
       const auto block = block_written(moment.model, event.store, call.sequence, *prefix);
@@ -171,6 +178,8 @@ class PrefixSound final : public RuleChecker<PrefixSound, kInfo, Reads>, public 
   }
 
   void on_end(const Moment& /*moment*/, RuleVerdict& verdict) override {
+    if (is_any_)
+      add_note(verdict, "which full blocks are published, and when, is the pool's own affair: it publishes any");
     if (not_given_ != 0)
       make_inconclusive(verdict,
                         fmt::format("{} layers were read back after a hit without digests of their rows", not_given_));
@@ -191,6 +200,7 @@ class PrefixSound final : public RuleChecker<PrefixSound, kInfo, Reads>, public 
   std::vector<Prefix> told_;  ///< of the call under way: published, or hit
   std::uint64_t hit_ = 0;     ///< the last admission, where it found something
   HashedRows rows_;
+  bool is_any_ = false;  ///< what a pool publishes
   std::uint64_t not_given_ = 0;
   std::uint64_t unlike_ = 0;    ///< blocks with other rows, where it is not known what the rows are
   std::uint64_t on_trust_ = 0;  ///< blocks found whose rows come from no stream

@@ -126,6 +126,28 @@ struct LayerCode { std::uint64_t seed; Plane plane; DType code; std::uint16_t bi
 /// Of a paged store: it owns `pool_blocks` blocks of `block` rows each (one block has rows in every layer), and room on
 /// the host for `host_blocks` that are swapped out.
 struct PoolDeclared { std::uint32_t pool_blocks; std::uint32_t host_blocks; std::uint32_t block; std::uint32_t reserved0; std::uint64_t reserved[3]; };
+/// Which of the blocks that nobody holds a pool takes next.
+enum class BlockOrder : std::uint32_t {
+  free_first = 0,  ///< any free one; where none is free, the cached one that was cached longest ago
+  queue = 1,       ///< the head of one queue of all of them, cached or not, which they join as they are let go
+  any = 2,         ///< any of them, cached or not: the store's own affair
+};
+/// What must fit before a request is admitted.
+enum class AdmissionPolicy : std::uint32_t {
+  reservation = 0,  ///< prompt and generated tokens; their blocks are reserved
+  prompt = 1,       ///< the blocks of its prompt; nothing is reserved
+  chunk = 2,        ///< the blocks of the chunk that it begins with, `Called::from` tokens; nothing is reserved
+};
+/// Which full blocks can be found by their hashes.
+enum class PublishingPolicy : std::uint32_t {
+  prompt = 0,  ///< those of the prompt, as they are filled
+  filled = 1,  ///< all that were named by the time they are filled, or later
+  any = 2,     ///< of those the ones that the store likes, when it likes
+};
+/// Of a paged store whose pool follows other policies than one without this event, where all members are 0.
+/// `duplicates`: several blocks may be found by one hash. `lookahead`: tokens behind the longest extent that a sequence had
+/// for which its table may have blocks already.
+struct PoolPolicy { BlockOrder order; AdmissionPolicy admission; PublishingPolicy publishing; std::uint32_t duplicates; std::uint32_t lookahead; std::uint32_t reserved0; std::uint64_t reserved[2]; };
 /// Fact: what was predicted of a plane of a layer, over all sequences, before the store was built. `scale_bytes`: of
 /// `bytes`, what a code's scales take. `slots`: rows.
 struct PlanLayer { std::uint64_t bytes; std::uint64_t scale_bytes; Plane plane; std::uint32_t reserved0; std::uint64_t slots; std::uint64_t reserved; };
@@ -175,8 +197,8 @@ struct BlockCached { std::uint64_t token_hash; std::uint32_t block; std::uint32_
 struct TableEntry { std::uint64_t epoch; std::uint32_t index; std::uint32_t block; Position first; std::uint32_t rows; std::uint64_t reserved[2]; };
 struct PrefixPublished { std::uint64_t token_hash; Position from; Position to; std::uint32_t block; std::uint32_t reserved0; std::uint64_t reserved[2]; };
 struct PrefixHit { std::uint64_t token_hash; Position from; Position to; std::uint32_t block; std::uint32_t reserved0; std::uint64_t reserved[2]; };
-/// Fact: the tokens of positions [from, to) of a request, as they were named to the store when it was admitted. The hash
-/// is that of all tokens up to `to`, so that equal hashes mean equal prefixes.
+/// Fact: the tokens of positions [from, to) of a request, as they were named to the store when it was admitted, or, where
+/// blocks of generated tokens are published too, in front of an append. The hash is that of all tokens up to `to`, so that equal hashes mean equal prefixes.
 struct BlockTokens { std::uint64_t token_hash; Position from; Position to; std::uint64_t reserved[3]; };
 struct Admitted { std::uint64_t reserved_blocks; std::uint64_t peak_blocks; std::uint64_t request; std::uint64_t reserved[2]; };
 struct SwapOut { std::uint32_t block; Tier tier; std::uint64_t bytes; std::uint32_t stream; std::uint32_t reserved0; std::uint64_t reserved[2]; };
@@ -238,7 +260,7 @@ struct StateDigest { std::uint64_t k_digest; std::uint64_t v_digest; Position fr
   X(WindowOpened, 49) X(WindowRun, 50) X(WindowClosed, 51) X(ReadRows, 52) X(AdapterInserted, 53)                     \
   X(AttentionStep, 54) X(AttentionRun, 55) X(KernelRun, 56) X(TensorRecorded, 57) X(TensorValues, 58)                 \
   X(StateDigest, 59) X(Called, 60) X(LayerCode, 61) X(PoolDeclared, 62) X(BlockTokens, 63)        \
-  X(BlockStored, 64) X(BlockRemoved, 65) X(BlocksCleared, 66) X(MessagesLost, 67)
+  X(BlockStored, 64) X(BlockRemoved, 65) X(BlocksCleared, 66) X(MessagesLost, 67) X(PoolPolicy, 68)
 
 enum class EventType : std::uint8_t {
   unknown = 0,
@@ -247,7 +269,7 @@ enum class EventType : std::uint8_t {
 #undef KVWITNESS_X
 };
 
-inline constexpr std::uint8_t kLastEventType = 67;
+inline constexpr std::uint8_t kLastEventType = 68;
 inline constexpr std::uint32_t kEventVersion = 1;
 
 /// One record. `number` counts from 0 without gaps in a run; `time` is 0 where the clock is none or the event is not
