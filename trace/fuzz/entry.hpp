@@ -13,4 +13,8 @@ void fuzz_trace(std::string_view bytes);
 /// also by inputs that were kept before the table changed; checks the same, and that the block can be written again.
 void fuzz_block(std::string_view bytes);
 
+/// Reads `bytes` as a JSON file. What is read must be what nlohmann's reader makes of them; what is refused is no JSON, or
+/// has a key twice in an object, too many levels or a number that no double holds; a fault is told at a byte of the file.
+void fuzz_json(std::string_view bytes);
+
 }  // namespace kvwitness::trace

@@ -59,7 +59,8 @@ template <class Json, class Place>
   std::vector<std::set<std::string>> open;
   const auto check = [&](int depth, typename Json::parse_event_t event, Json& value) {
     using Told = typename Json::parse_event_t;
-    if (depth > kJsonLevelsMax)
+    const bool is_opened = event == Told::object_start || event == Told::array_start;
+    if (is_opened && depth >= kJsonLevelsMax)
       throw Error(place(read().size() - 1), "nested deeper than " + std::to_string(kJsonLevelsMax) + " levels");
     if (event == Told::object_start) open.emplace_back();
     if (event == Told::object_end) open.pop_back();
