@@ -7,6 +7,7 @@
 
 #include <bit>
 #include <cmath>
+#include <cstring>
 #include <set>
 
 using namespace kvwitness::core;
@@ -139,15 +140,11 @@ BOOST_AUTO_TEST_CASE(and_leaves_views_as_fresh_as_they_were) {
 
 namespace {
 
-/// Hands out copies, so that nobody knows where its rows lie.
-class CopyingStore final : public KvStore {
+/// A flat store, of which some things are told otherwise.
+class AroundFlat : public KvStore {
  public:
-  CopyingStore() : inner_(make_flat_store(config_of(1, layer_of(4, 2, false)))) {}
-  StoreLayout layout() const noexcept override {
-    StoreLayout layout = inner_->layout();
-    if (!claims_zero_copy) layout.capabilities &= ~static_cast<std::uint64_t>(trace::Capability::zero_copy);
-    return layout;
-  }
+  explicit AroundFlat(const LayerGeometry& layer) : inner_(make_flat_store(config_of(1, layer))) {}
+  StoreLayout layout() const noexcept override { return inner_->layout(); }
   MemoryReport memory() const noexcept override { return inner_->memory(); }
   Outcome<Extent> extent(SequenceId sequence, LayerIndex layer) const override {
     return inner_->extent(sequence, layer);
@@ -156,10 +153,7 @@ class CopyingStore final : public KvStore {
     return inner_->append(sequence, layer, rows);
   }
   Outcome<Window> window(SequenceId sequence, LayerIndex layer, Range range, WindowScratch& scratch) const override {
-    static std::byte elsewhere[64 * kElements * sizeof(float)];
-    auto shown = inner_->window(sequence, layer, range, scratch);
-    if (shown && !range.empty()) scratch.runs()[0].k = scratch.runs()[0].v = elsewhere;
-    return shown;
+    return inner_->window(sequence, layer, range, scratch);
   }
   Outcome<Copied> read(SequenceId sequence, LayerIndex layer, Range range, const RowsOut& out) const override {
     return inner_->read(sequence, layer, range, out);
@@ -168,25 +162,118 @@ class CopyingStore final : public KvStore {
   Outcome<Edited> evict(SequenceId sequence, Range range) override { return inner_->evict(sequence, range); }
   Outcome<Edited> clear(SequenceId sequence) override { return inner_->clear(sequence); }
 
-  bool claims_zero_copy = false;
-
  private:
   std::unique_ptr<KvStore> inner_;
+};
+
+/// Hands out copies, so that nobody knows where its rows lie.
+class CopyingStore final : public AroundFlat {
+ public:
+  explicit CopyingStore(bool claims_zero_copy)
+      : AroundFlat(layer_of(4, 2, false)), claims_zero_copy_(claims_zero_copy) {}
+  StoreLayout layout() const noexcept override {
+    StoreLayout layout = AroundFlat::layout();
+    if (!claims_zero_copy_) layout.capabilities &= ~static_cast<std::uint64_t>(trace::Capability::zero_copy);
+    return layout;
+  }
+  Outcome<Window> window(SequenceId sequence, LayerIndex layer, Range range, WindowScratch& scratch) const override {
+    static std::byte elsewhere[64 * kElements * sizeof(float)];
+    auto shown = AroundFlat::window(sequence, layer, range, scratch);
+    if (shown && !range.empty()) scratch.runs()[0].k = scratch.runs()[0].v = elsewhere;
+    return shown;
+  }
+
+ private:
+  bool claims_zero_copy_;
+};
+
+/// Keeps K and V of a slot side by side, in one storage: [slot][K, V].
+class SideBySideStore final : public AroundFlat {
+ public:
+  explicit SideBySideStore(const LayerGeometry& layer, LayerIndex told_layer = 0, std::uint64_t more = 0)
+      : AroundFlat(layer),
+        more_(more),
+        rows_(std::size_t{layer.capacity} * 2 * kRowBytes),
+        storage_{told_layer, Plane::both, rows_.size(), rows_.data()} {}
+  StoreLayout layout() const noexcept override {
+    StoreLayout layout = AroundFlat::layout();
+    layout.capabilities |= more_;
+    return layout;
+  }
+  MemoryReport memory() const noexcept override {
+    MemoryReport report = AroundFlat::memory();
+    report.storages = {&storage_, 1};
+    report.reserved_bytes = storage_.bytes;
+    return report;
+  }
+  Outcome<Appended> append(SequenceId sequence, LayerIndex layer, const RowsIn& rows) override {
+    const Position first = extent(sequence, layer)->end;
+    auto done = AroundFlat::append(sequence, layer, rows);
+    for (std::uint32_t i = 0; done && i < rows.count; ++i) {
+      std::byte* const row = rows_.data() + (first + i) * 2 * kRowBytes;
+      std::memcpy(row, rows.k + i * kElements, kRowBytes);
+      std::memcpy(row + kRowBytes, rows.v + i * kElements, kRowBytes);
+    }
+    return done;
+  }
+  Outcome<Window> window(SequenceId sequence, LayerIndex layer, Range range, WindowScratch& scratch) const override {
+    auto shown = AroundFlat::window(sequence, layer, range, scratch);
+    if (!shown || range.empty()) return shown;
+    Run& run = scratch.runs()[0];
+    run.k = rows_.data() + range.from * 2 * kRowBytes;
+    run.v = run.k + kRowBytes;
+    run.k_stride_bytes = run.v_stride_bytes = 2 * kRowBytes;
+    return shown;
+  }
+
+ private:
+  std::uint64_t more_;
+  std::vector<std::byte> rows_;
+  StorageUse storage_;
 };
 
 }  // namespace
 
 BOOST_AUTO_TEST_CASE(as_refused_where_nobody_knows_where_rows_lie) {
   for (const bool claims_zero_copy : {false, true}) {
-    auto store = std::make_unique<CopyingStore>();
-    store->claims_zero_copy = claims_zero_copy;
-    Bench bench(std::move(store));
+    Bench bench(std::make_unique<CopyingStore>(claims_zero_copy));
     BOOST_REQUIRE(bench.append(2));
     bench.events();
     const auto done = bench.traced->poison(PoisonFill::nan);
     BOOST_TEST((done.code() == RefusalCode::unsupported));
     BOOST_TEST(bench.types() == "Called Refused RegionMeasured StateDigest");
   }
+}
+
+/// In one that is declared for the layer, and in one for rows of any layer.
+BOOST_AUTO_TEST_CASE(where_keys_and_values_lie_in_one_storage) {
+  for (const LayerIndex told_layer : {LayerIndex{0}, trace::kNoLayer}) {
+    Bench bench(std::make_unique<SideBySideStore>(layer_of(4, 2, false), told_layer));
+    BOOST_REQUIRE(bench.append(3));
+    bench.events();
+    BOOST_REQUIRE(bench.traced->poison(PoisonFill::nan).ok());
+    const auto events = bench.events();
+    BOOST_TEST(std::bit_cast<double>(Bench::all<trace::Counter>(events)[0].value_bits) == 2.0 * kRowBytes);
+    const StorageUse& all = bench.store->memory().storages[0];
+    BOOST_TEST((filled_rows(all, 2 * kRowBytes, std::byte{0xff}) == Rows{3}));
+  }
+}
+
+/// Those of a store that renumbers are needed again, and nothing tells where in the storage they would be.
+BOOST_AUTO_TEST_CASE(as_refused_where_nobody_knows_where_keys_before_rotation_lie) {
+  constexpr auto kRenumbers = static_cast<std::uint64_t>(trace::Capability::middle_evict) |
+                              static_cast<std::uint64_t>(trace::Capability::renumbers);
+  const auto poisoned = [](bool is_rotated, std::uint64_t more) {
+    LayerGeometry layer = layer_of(4, 2, false);
+    if (is_rotated) layer.rope.emplace();
+    SideBySideStore store(layer, 0, more);
+    append(store, 0, 3);
+    KeptRows kept;
+    return store.rows_kept(kept).code();
+  };
+  BOOST_TEST((poisoned(true, kRenumbers) == RefusalCode::unsupported));
+  BOOST_TEST((poisoned(true, 0) == RefusalCode::none));
+  BOOST_TEST((poisoned(false, kRenumbers) == RefusalCode::none));
 }
 
 BOOST_AUTO_TEST_SUITE_END()

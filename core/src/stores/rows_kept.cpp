@@ -5,25 +5,35 @@
 namespace kvwitness::core {
 namespace {
 
-/// The storage of a layer's plane that a piece of memory lies in; null: none.
+/// The storage that a piece of memory lies in, of those that may have rows of a layer's plane; null: none.
 const StorageUse* storage_of(const MemoryReport& memory, LayerIndex layer, Plane plane,
                              std::span<const std::byte> piece) noexcept {
   constexpr std::less_equal<> kNotAfter;
   const auto holds = [&](const StorageUse& use) {
-    if (use.layer != layer || use.plane != plane || use.base == nullptr) return false;
+    const bool is_of_layer = use.layer == layer || use.layer == trace::kNoLayer;
+    const bool is_of_plane = use.plane == plane || use.plane == Plane::both;
+    if (!is_of_layer || !is_of_plane || use.base == nullptr) return false;
     return kNotAfter(use.base, piece.data()) && kNotAfter(piece.data() + piece.size(), use.base + use.bytes);
   };
   const auto found = std::ranges::find_if(memory.storages, holds);
   return found != memory.storages.end() ? &*found : nullptr;
 }
 
-/// Keys before rotation, laid out as the rotated ones are in `keys`.
-void keep_raw(const MemoryReport& memory, const StorageUse& keys, std::span<const std::byte> row, KeptRows& kept) {
+/// Keys before rotation, laid out as the rotated ones are in `keys`. False where they must be somewhere, but are not
+/// there.
+bool keep_raw(const StoreLayout& layout, const MemoryReport& memory, LayerIndex layer, const StorageUse& keys,
+              std::span<const std::byte> row, KeptRows& kept) {
+  const LayerGeometry& geometry = layout.config->layers[layer];
+  const bool renumbers = (layout.capabilities & static_cast<std::uint64_t>(trace::Capability::renumbers)) != 0;
+  bool is_found = !renumbers || !geometry.rope || geometry.by_rank;
   const auto offset = static_cast<std::uint64_t>(row.data() - keys.base);
   for (const StorageUse& raw : memory.storages) {
     const bool is_beside = raw.layer == keys.layer && raw.plane == Plane::k_raw && raw.bytes == keys.bytes;
-    if (is_beside && raw.base != nullptr) kept.emplace_back(raw.base + offset, row.size());
+    if (!is_beside || raw.base == nullptr) continue;
+    kept.emplace_back(raw.base + offset, row.size());
+    is_found = true;
   }
+  return is_found;
 }
 
 }  // namespace
@@ -41,7 +51,7 @@ bool keep_run(const KvStore& store, LayerIndex layer, const Run& run, KeptRows& 
     if (keys == nullptr || storage_of(memory, layer, Plane::v, v) == nullptr) return false;
     kept.push_back(k);
     kept.push_back(v);
-    keep_raw(memory, *keys, k, kept);
+    if (!keep_raw(store.layout(), memory, layer, *keys, k, kept)) return false;
   }
   return true;
 }

@@ -204,7 +204,8 @@ class KvStore {
   /// Appends the memory of every row that some later legal call may show before it is written again. The default: rows
   /// of a window over all that each layer holds, and the keys before rotation that belong to them. A store that keeps
   /// others besides (a cached prefix, a tier) names those too, or a poison destroys them (core/poison.hpp). Refuses
-  /// `unsupported` where windows are copies, so that nobody knows where their rows lie.
+  /// `unsupported` where windows are copies, so that nobody knows where their rows lie, and where keys before rotation
+  /// do not lie in a storage of their own, as those after it do in one as large.
   virtual Outcome<Done> rows_kept(KeptRows& kept) const;
 
   /// Refuses `stale` exactly when one of the window's slots was rewritten, moved or freed since it was opened. The
