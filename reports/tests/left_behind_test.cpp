@@ -1,4 +1,5 @@
-/// Processes that the program starts are gone when it is, and so are those that they started.
+/// Processes that the program starts are gone when it is, and so are those that they started, and files that it only
+/// needed for a moment.
 #include "conforming.hpp"
 
 #include <csignal>
@@ -6,6 +7,8 @@
 #include <thread>
 #include <vector>
 
+#include <fcntl.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -101,6 +104,59 @@ BOOST_AUTO_TEST_CASE(a_finished_program_leaves_nobody_behind) {
   BOOST_TEST(silent.code == 1, silent.output);
   BOOST_TEST(silent.output.find("no answer within 4000 ms") != std::string::npos, silent.output);
   BOOST_TEST(!any_is_alive(processes_in(started)));
+}
+
+/// There is a file or directory of that name in it, or any at all where `name` is empty. They may go away meanwhile.
+bool has_file(const Scratch& scratch, const std::string& name) {
+  std::error_code gone;
+  std::filesystem::recursive_directory_iterator at(scratch.path(), gone);
+  for (; !gone && at != std::filesystem::recursive_directory_iterator(); at.increment(gone)) {
+    if (name.empty() || at->path().filename() == name) return true;
+  }
+  return static_cast<bool>(gone);
+}
+
+/// Runs the program with `scratch` for temporary files until there is one named `file`, sends it and its group a
+/// signal, and tells whether nothing is left.
+bool is_empty_after(const Scratch& scratch, const std::string& command, const std::string& file, int signal) {
+  const pid_t process = start("env TMPDIR=" + scratch.path().string() + " setsid " + kProgram + command);
+  BOOST_TEST(soon([&] { return has_file(scratch, file); }), command);
+  kill(-process, signal);
+  kill(process, signal);
+  waitpid(process, nullptr, 0);
+  return soon([&] { return !has_file(scratch, ""); });
+}
+
+BOOST_AUTO_TEST_CASE(an_interrupted_program_leaves_no_file_behind) {
+  if (skips_without("python3")) return;
+  const Scratch scratch;
+  const Scratch store;
+  const std::string waits = "check - < " + (store.path() / "input").string();
+  BOOST_REQUIRE(mkfifo((store.path() / "input").c_str(), 0600) == 0);
+  const int never_written = open((store.path() / "input").c_str(), O_RDWR | O_CLOEXEC);
+  const std::string hangs = "run --jobs 2 --filter 'ring/*' --report perfetto=" + (store.path() / "p.json").string() +
+                            " --timeout 600 --exec '" + kHangs + "'";
+  for (const int signal : {SIGINT, SIGTERM, SIGHUP, SIGKILL}) {
+    BOOST_TEST(is_empty_after(scratch, waits, "standard-input", signal), signal);
+    BOOST_TEST(is_empty_after(scratch, hangs, "", signal), signal);
+  }
+  close(never_written);
+}
+
+BOOST_AUTO_TEST_CASE(a_finished_program_leaves_no_file_behind) {
+  const Scratch scratch;
+  const std::string room = "TMPDIR=" + scratch.path().string() + " ";
+  BOOST_TEST(run_shell("echo nonsense | " + room + kProgram + "check -").code == 2);
+  BOOST_TEST(
+      run_shell(room + kProgram + "run --store ring --filter ring/wrap-identity --report perfetto=/dev/null").code ==
+      0);
+  BOOST_TEST(std::filesystem::is_empty(scratch.path()));
+}
+
+BOOST_AUTO_TEST_CASE(temporary_files_need_a_directory) {
+  const Finished none = run_shell("echo nonsense | TMPDIR=/no/such/place " + kProgram + "check -");
+  BOOST_TEST(none.code == 2, none.output);
+  BOOST_TEST(none.output.find("temporary files: have no directory") != std::string::npos, none.output);
 }
 
 BOOST_AUTO_TEST_CASE(a_plug_in_leaves_nobody_behind) {
