@@ -21,7 +21,7 @@ const std::filesystem::path kTrace = library_root() / "data/shared-pool.jsonl";
 
 std::vector<Request> requests() {
   std::vector<Request> all;
-  WorkloadReader reader(kTrace);
+  WorkloadReader reader(kTrace, 0);
   while (auto request = reader.next()) all.push_back(std::move(*request));
   return all;
 }

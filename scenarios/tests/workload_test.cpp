@@ -56,7 +56,7 @@ BOOST_AUTO_TEST_SUITE(workload)
 
 BOOST_AUTO_TEST_CASE(both_formats_are_read) {
   const TextFile csv("a.csv", "\xef\xbb\xbfTIMESTAMP, GeneratedTokens,ContextTokens\r\nx,3,10\r\n\r\ny,0,2\r\n");
-  WorkloadReader reader(csv.path());
+  WorkloadReader reader(csv.path(), 0);
   const auto first = reader.next();
   BOOST_REQUIRE(first);
   BOOST_TEST(first->context == 10U);
@@ -66,7 +66,7 @@ BOOST_AUTO_TEST_CASE(both_formats_are_read) {
   const TextFile jsonl("a.jsonl",
                        "{\"timestamp\": 0, \"input_length\": 513, \"output_length\": 2, \"hash_ids\": [4, "
                        "9]}\n{\"input_length\": 1, \"output_length\": 1}");
-  WorkloadReader lines(jsonl.path());
+  WorkloadReader lines(jsonl.path(), 0);
   BOOST_TEST(lines.next()->prefix_ids == (std::vector<std::uint32_t>{4, 9}), boost::test_tools::per_element());
   BOOST_TEST(lines.next()->prefix_ids.empty());
   BOOST_TEST(!lines.next());
@@ -82,7 +82,10 @@ BOOST_AUTO_TEST_CASE(bad_lines_are_told_with_their_number) {
   expect_error("e.csv", head + "1,2\n0,0\n", 3, "without tokens");
   expect_error("e.jsonl", "{\"input_length\": 1, \"output_length\": 1}\n{\"input_length\": 1}\n", 2,
                "'output_length' is missing");
-  expect_error("e.jsonl", "nonsense\n", 1, "no JSON object");
+  expect_error("e.jsonl", "nonsense\n", 1, "no JSON");
+  expect_error("e.jsonl", "[1]\n", 1, "no JSON object");
+  expect_error("e.jsonl", "{\"input_length\": 1, \"input_length\": 2, \"output_length\": 1}\n", 1,
+               "the key 'input_length' is given twice");
   expect_error("e.jsonl", "{\"input_length\": 513, \"output_length\": 1, \"hash_ids\": [1]}\n", 1,
                "513 tokens of context need 2 ids");
   expect_error("e.jsonl", "{\"input_length\": -1, \"output_length\": 1}\n", 1, "input_length");

@@ -200,14 +200,7 @@ void PagedStore::begin_with(SequenceId sequence, const PromptRequest& request, c
   hit.entries.for_each([&](std::uint32_t index) {
     const std::uint32_t block = *pool_.find(request.hashes[index]);
     pool_.hold(block, sequence);
-    log_.add({.act = BlockAct::hit,
-              .sequence = sequence,
-              .block = block,
-              .holders = pool_.holders(block),
-              .index = index,
-              .first = index * config_.block,
-              .rows = config_.block,
-              .value = request.hashes[index]});
+    tell_prefix(BlockAct::hit, sequence, index, block, request.hashes[index]);
     enter(sequence, index, block);
   });
 }

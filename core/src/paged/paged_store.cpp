@@ -287,6 +287,18 @@ Outcome<Appended> PagedStore::append(SequenceId sequence, LayerIndex layer, cons
   return appended;
 }
 
+void PagedStore::tell_prefix(BlockAct act, SequenceId sequence, std::uint32_t index, std::uint32_t block,
+                             std::uint64_t hash) noexcept {
+  log_.add({.act = act,
+            .sequence = sequence,
+            .block = block,
+            .holders = pool_.holders(block),
+            .index = index,
+            .first = index * config_.block,
+            .rows = config_.block,
+            .value = hash});
+}
+
 void PagedStore::publish(SequenceId sequence, Position from, Position to) noexcept {
   const std::span<const std::uint64_t> hashes = admissions_.hashes(sequence);
   const auto ends = std::min<std::uint64_t>(to / config_.block, hashes.size());
@@ -294,14 +306,7 @@ void PagedStore::publish(SequenceId sequence, Position from, Position to) noexce
     if (!tables_.has(sequence, index) || hashes[index] == 0 || pool_.find(hashes[index])) continue;
     const std::uint32_t block = tables_.at(sequence, index).block;
     pool_.publish(block, hashes[index]);
-    log_.add({.act = BlockAct::published,
-              .sequence = sequence,
-              .block = block,
-              .holders = pool_.holders(block),
-              .index = index,
-              .first = index * config_.block,
-              .rows = config_.block,
-              .value = hashes[index]});
+    tell_prefix(BlockAct::published, sequence, index, block, hashes[index]);
   }
 }
 

@@ -147,6 +147,9 @@ class PagedStore final : public KvStore, private Forking, private Paging, privat
   }
   void release_former(SequenceId beam) noexcept;
   void begin_with(SequenceId sequence, const PromptRequest& request, const Hit& hit) noexcept;
+  /// Tells what became of a full block of a sequence, which can be found by a hash.
+  void tell_prefix(BlockAct act, SequenceId sequence, std::uint32_t index, std::uint32_t block,
+                   std::uint64_t hash) noexcept;
   void signal(std::uint32_t from_stream, std::uint32_t to_stream) noexcept;
   [[nodiscard]] std::uint32_t freed_rows(SequenceId sequence, Range range) const noexcept;
 

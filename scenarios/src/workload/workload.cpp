@@ -30,11 +30,8 @@ class Replay {
         step_(&step),
         store_(&stage.store(step.on.at(0))),
         stream_(stage.stream(step)),
-        reader_(workload_file(stage.which(), step, stage.root())) {
-    const std::uint32_t sequences = store_->config().sequences;
-    lanes_.resize(step.lanes == 0 ? sequences : std::min(step.lanes, sequences));
-    for (trace::SequenceId id = 0; id < lanes_.size(); ++id) lanes_[id].sequence = id;
-  }
+        reader_(workload_file(stage.which(), step, stage.root()), step.requests_max),
+        lanes_(lanes_of<Lane>(step, *store_)) {}
 
   void run() {
     bool is_going = true;
@@ -55,10 +52,8 @@ class Replay {
   }
 
   bool start(Lane& lane) {
-    if (step_->requests_max != 0 && started_ == step_->requests_max) return false;
     auto request = reader_.next();
     if (!request) return false;
-    ++started_;
     lane.request = std::move(*request);
     lane.appended = 0;
     lane.decoded = 0;
@@ -111,7 +106,6 @@ class Replay {
   std::size_t stream_;
   WorkloadReader reader_;
   std::vector<Lane> lanes_;
-  std::uint32_t started_ = 0;
   std::uint32_t tokens_ = 0;
 };
 

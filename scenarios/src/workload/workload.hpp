@@ -5,7 +5,9 @@
 #include "stage/token_work.hpp"
 #include "workload/workload_file.hpp"
 
+#include <algorithm>
 #include <filesystem>
+#include <vector>
 
 namespace kvwitness::scenarios {
 
@@ -22,6 +24,16 @@ void take_context(const Request& request, std::uint32_t appended, TokenTask& tas
 /// The file of a workload step: absolute, or beside the script.
 [[nodiscard]] std::filesystem::path workload_file(const Case& which, const Step& step,
                                                   const std::filesystem::path& root);
+
+/// Lanes that a step replays requests over, one for each sequence: as many as it names, or all that the store has.
+/// `Lane` has a member `sequence`.
+template <class Lane>
+[[nodiscard]] std::vector<Lane> lanes_of(const Step& step, const StoreRun& store) {
+  const trace::SequenceId sequences = store.config().sequences;
+  std::vector<Lane> lanes(step.lanes == 0 ? sequences : std::min(step.lanes, sequences));
+  for (trace::SequenceId id = 0; id < lanes.size(); ++id) lanes[id].sequence = id;
+  return lanes;
+}
 
 /// Replays the requests of a step's file over the step's lanes. Throws trace::Error with file and line for a file that
 /// cannot be read.

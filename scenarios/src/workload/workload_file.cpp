@@ -1,5 +1,6 @@
 #include "workload/workload_file.hpp"
 
+#include "kvwitness/trace/checked_json.hpp"
 #include "kvwitness/trace/error.hpp"
 
 #include <fmt/format.h>
@@ -39,17 +40,22 @@ std::string_view trimmed(std::string_view text) noexcept {
 
 }  // namespace
 
-WorkloadReader::WorkloadReader(const std::filesystem::path& file)
-    : name_(file.string()), in_(file, std::ios::binary), is_csv_(file.extension() == ".csv") {
+WorkloadReader::WorkloadReader(const std::filesystem::path& file, std::uint32_t requests_max)
+    : name_(file.string()),
+      in_(file, std::ios::binary),
+      is_csv_(file.extension() == ".csv"),
+      requests_max_(requests_max) {
   if (!in_ || std::filesystem::is_directory(file)) throw trace::Error({name_, {}, {}, {}}, "cannot be read");
   if (is_csv_) read_header();
 }
 
 std::optional<Request> WorkloadReader::next() {
+  if (requests_max_ != 0 && requests_ == requests_max_) return std::nullopt;
   while (read_line()) {
     if (trimmed(line_).empty()) continue;
     Request request = is_csv_ ? parse_csv() : parse_json();
     if (request.context == 0 && request.generated == 0) fail("a request without tokens");
+    ++requests_;
     return request;
   }
   return std::nullopt;
@@ -103,7 +109,9 @@ std::uint32_t WorkloadReader::csv_number(std::string_view field, std::string_vie
 }
 
 Request WorkloadReader::parse_json() const {
-  const Json object = Json::parse(line_, nullptr, false);
+  const Json object = trace::parse_json_at<Json>(line_, [&](std::size_t offset) {
+    return trace::Location{name_, line_number_, offset + 1, {}};
+  });
   if (!object.is_object()) fail("is no JSON object");
   const auto count = [&](const char* key) {
     const auto found = object.find(key);
@@ -134,11 +142,9 @@ void WorkloadReader::fail(const std::string& message) const {
 }
 
 WorkloadSize measure_workload(const std::filesystem::path& file, std::uint32_t requests_max) {
-  WorkloadReader reader(file);
+  WorkloadReader reader(file, requests_max);
   WorkloadSize size;
-  while (requests_max == 0 || size.requests < requests_max) {
-    const auto request = reader.next();
-    if (!request) break;
+  while (const auto request = reader.next()) {
     ++size.requests;
     size.context_tokens += request->context;
     size.generated_tokens += request->generated;

@@ -25,11 +25,13 @@ struct Request {
 /// FAST '25 traces. Keeps one line at a time. Throws trace::Error with file and line.
 class WorkloadReader {
  public:
-  /// `shown`: the file as errors name it.
-  explicit WorkloadReader(const std::filesystem::path& file);
+  /// Hands out the first `requests_max` requests; 0: all.
+  WorkloadReader(const std::filesystem::path& file, std::uint32_t requests_max);
 
   /// Absent at the end. Blank lines are skipped.
   [[nodiscard]] std::optional<Request> next();
+  /// Handed out so far.
+  [[nodiscard]] std::uint32_t requests() const noexcept { return requests_; }
 
  private:
   [[nodiscard]] bool read_line();
@@ -42,6 +44,8 @@ class WorkloadReader {
   std::string name_;
   std::ifstream in_;
   bool is_csv_;
+  std::uint32_t requests_max_;
+  std::uint32_t requests_ = 0;
   std::uint64_t line_number_ = 0;
   std::string line_;
   std::size_t columns_ = 0;

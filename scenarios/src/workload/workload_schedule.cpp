@@ -18,11 +18,8 @@ Scheduler::Scheduler(Stage& stage, const Step& step)
       step_(&step),
       store_(&stage.store(step.on.at(0))),
       stream_(stage.stream(step)),
-      reader_(workload_file(stage.which(), step, stage.root())) {
-  const std::uint32_t sequences = store_->config().sequences;
-  lanes_.resize(step.lanes == 0 ? sequences : std::min(step.lanes, sequences));
-  for (trace::SequenceId id = 0; id < lanes_.size(); ++id) lanes_[id].sequence = id;
-}
+      reader_(workload_file(stage.which(), step, stage.root()), step.requests_max),
+      lanes_(lanes_of<Lane>(step, *store_)) {}
 
 void Scheduler::run() {
   bool is_going = true;
@@ -43,10 +40,8 @@ void Scheduler::run() {
 
 bool Scheduler::fetch() {
   if (head_) return true;
-  if (step_->requests_max != 0 && fetched_ == step_->requests_max) return false;
   auto request = reader_.next();
   if (!request) return false;
-  ++fetched_;
   Waiting head;
   head.hashes = hashes_of(*request);
   head.request = std::move(*request);
@@ -73,9 +68,10 @@ void Scheduler::admit_waiting() {
 bool Scheduler::admit_head(Lane& lane) {
   const Request& request = head_->request;
   const StepSpan span = stage_->begin_step(*step_, Operation::admit, *store_, lane.sequence, tokens_++);
-  const auto admitted = store_->traced().admit(
-      lane.sequence,
-      {.id = fetched_ - 1, .prompt = request.context, .generated = request.generated, .hashes = head_->hashes});
+  const auto admitted = store_->traced().admit(lane.sequence, {.id = reader_.requests() - 1,
+                                                               .prompt = request.context,
+                                                               .generated = request.generated,
+                                                               .hashes = head_->hashes});
   stage_->end_step(span, outcome_of(admitted.code()));
   if (!admitted) {
     ++counts_.refusals;

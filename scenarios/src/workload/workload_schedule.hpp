@@ -85,7 +85,6 @@ class Scheduler {
   ScheduleCounts counts_;
   std::uint64_t admitted_ = 0;
   std::uint64_t clock_ = 0;
-  std::uint32_t fetched_ = 0;
   std::uint32_t tokens_ = 0;
 };
 
