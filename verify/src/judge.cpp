@@ -6,6 +6,7 @@
 #include "kvwitness/trace/event_table.hpp"
 #include "kvwitness/trace/names.hpp"
 #include "kvwitness/verify/model.hpp"
+#include "rules/attended_outputs.hpp"
 #include "witnesses.hpp"
 
 #include <fmt/format.h>
@@ -121,6 +122,8 @@ struct Judge::State {
   void count_pool_call(const Event& event) noexcept;
   void count_workload(const Event& event) noexcept;
   void note_pool_calls(CaseVerdict& verdict) const;
+  void follow_black_box(const Event& event);
+  void note_black_box(CaseVerdict& verdict) const;
 
   const trace::Claims claims;
   const trace::NameTable* names;
@@ -158,6 +161,9 @@ struct Judge::State {
   std::uint64_t swaps_out = 0;
   std::uint64_t swaps_in = 0;
   std::uint64_t idle_workloads = 0;
+  AttendedOutputs black_box;  ///< of the last attend, where nobody saw how they came about
+  std::uint64_t black_box_queries = 0;
+  std::uint64_t black_box_told = 0;  ///< whose outputs were
 };
 
 void Judge::State::incomplete(std::string why) {
@@ -268,6 +274,7 @@ void Judge::State::take(const Event& event) {
   calls += event.type == EventType::Called || event.type == EventType::BlockStored ? 1 : 0;
   if (event.type == EventType::RegionMeasured) count_pool_call(event);
   if (event.type == EventType::Counter) count_workload(event);
+  follow_black_box(event);
   if (event.type != EventType::StepEnd) return;
   ++ended_steps;
   count_step();
@@ -291,7 +298,9 @@ RuleVerdict Judge::State::rule_verdict(const Seat& seat, const Moment& at_end) c
   verdict.level = seat.rule->info.level;
   verdict.met = checker.met();
   verdict.violations = checker.violations();
-  checker.on_end(at_end, verdict);
+  Moment its_end = at_end;
+  its_end.is_asked = seat.is_asked;
+  checker.on_end(its_end, verdict);
   verdict.met = checker.met();
   verdict.violations = checker.violations();
   verdict.shown = checker.shown();
@@ -344,6 +353,51 @@ void Judge::State::note_pool_calls(CaseVerdict& verdict) const {
                                       not_admitted, swaps_out, swaps_in));
 }
 
+void Judge::State::follow_black_box(const Event& event) {
+  switch (event.type) {
+    case EventType::Called:
+      if (trace::payload_of<trace::Called>(event).operation == trace::Operation::attend) black_box.clear();
+      return;
+    case EventType::AttentionStep: {
+      const auto attended = trace::payload_of<trace::AttentionStep>(event);
+      const bool is_seen = attended.first_key != trace::kNoPosition || attended.visited != 0;
+      if (attended.kernel != trace::KernelKind::black_box || is_seen) return;
+      ++black_box_queries;
+      black_box.add(attended, event, false);
+      return;
+    }
+    case EventType::TensorRecorded: {
+      const auto recorded = trace::payload_of<trace::TensorRecorded>(event);
+      if (recorded.role != trace::Plane::out) return;
+      AttendedOutputs::Output* const output = black_box.find(event, recorded.position);
+      if (output == nullptr || output->recorded_as) return;
+      output->recorded_as = recorded.label;
+      ++black_box_told;
+      return;
+    }
+    default: return;
+  }
+}
+
+/// Such attention is judged by its outputs, or by nobody.
+void Judge::State::note_black_box(CaseVerdict& verdict) const {
+  if (black_box_queries == 0) return;
+  constexpr std::array<std::string_view, 6> kOfOutputs = {"different-output", "golden-sha256", "numeric-oracle",
+                                                          "output-bound",     "same-output",   "visible-set"};
+  const bool is_judged = std::ranges::any_of(verdict.rules, [&](const RuleVerdict& rule) {
+    return rule.met != 0 && std::ranges::find(kOfOutputs, rule.rule) != kOfOutputs.end();
+  });
+  if (is_judged && black_box_told != black_box_queries)
+    verdict.notes.push_back(fmt::format("outputs of {} queries of black-box attention were not told",
+                                        percent(black_box_queries - black_box_told, black_box_queries)));
+  if (is_judged) return;
+  verdict.notes.push_back(
+      fmt::format("attention of {} queries was a black box, and no rule judged its outputs", black_box_queries));
+  // Whoever asks for rules knows what they are about; who asks for none is told of the whole.
+  const bool is_of_all = std::ranges::none_of(seats, &Seat::is_asked);
+  if (is_of_all) verdict.status = std::max(verdict.status, Status::inconclusive);
+}
+
 Judge::Judge(const trace::Claims& claims, const JudgeOptions& options)
     : state_(std::make_unique<State>(claims, options)) {}
 Judge::~Judge() = default;
@@ -392,6 +446,7 @@ CaseVerdict Judge::finish() {
   state.note_sampling(verdict);
   state.note_pool_calls(verdict);
   verdict.status = worst_of(verdict);
+  state.note_black_box(verdict);
   if (verdict.rules.empty()) {
     verdict.status = std::max(verdict.status, state.end.complete ? Status::vacuous : Status::inconclusive);
     verdict.notes.push_back("no rule met what it is about");

@@ -82,6 +82,62 @@ BOOST_AUTO_TEST_CASE(more_used_than_was_declared_fails) {
   BOOST_CHECK(trace.status_of(kRule) == Status::fail);
 }
 
+namespace {
+
+/// The first region of an operation saw an allocation of 24 bytes.
+void see_allocation(TraceBuilder& trace, trace::Operation operation, trace::Evidence evidence) {
+  for (std::size_t nth = 0;; ++nth) {
+    if (trace.payload<trace::RegionMeasured>(nth).operation != operation) continue;
+    return trace.edit<trace::RegionMeasured>(nth, [&](trace::RegionMeasured& region) {
+      region.evidence = evidence;
+      region.allocations = 1;
+      region.bytes = 24;
+    });
+  }
+}
+
+/// The rule's verdict where nobody asked for it, as "status: note".
+std::string told_unasked(const TraceBuilder& trace) {
+  for (const RuleVerdict& rule : trace.verdict().rules)
+    if (rule.rule == kRule) return std::string(to_text(rule.status)) + ": " + rule.note;
+  return "none";
+}
+
+}  // namespace
+
+BOOST_AUTO_TEST_CASE(what_a_call_allocates_and_declares_nowhere_may_be_kept) {
+  const std::string note = "1 calls allocated 24 bytes and declared nothing; whether they keep them nobody saw";
+  Wrapped trace;
+  BOOST_TEST(told_unasked(trace) == "pass: ");
+  see_allocation(trace, trace::Operation::append, trace::Evidence::observed);
+  BOOST_TEST(told_unasked(trace) == "pass: " + note);
+  const RuleVerdict asked = trace.verdict_of(kRule);
+  BOOST_CHECK(asked.status == Status::inconclusive);
+  BOOST_TEST(asked.note == note);
+  trace.claims.budgets.live_bytes_max = 1U << 20U;
+  BOOST_TEST(told_unasked(trace) == "inconclusive: " + note);
+}
+
+BOOST_AUTO_TEST_CASE(what_is_declared_or_no_store_s_is_no_undeclared_memory) {
+  Wrapped declared;
+  see_allocation(declared, trace::Operation::append, trace::Evidence::observed);
+  trace::Allocation taken = declared.storage(78, 24);
+  taken.origin = trace::Origin::heap;
+  taken.scope = trace::ScopeKind::ambient;
+  declared.insert(declared.index_of(trace::EventType::Append, 0), {declared.store, 0, 0}, taken);
+  BOOST_CHECK(declared.status_of(kRule) == Status::pass);
+  Wrapped unmeasured;
+  see_allocation(unmeasured, trace::Operation::append, trace::Evidence::unmeasured);
+  BOOST_CHECK(unmeasured.status_of(kRule) == Status::pass);
+  Wrapped kernel;
+  see_allocation(kernel, trace::Operation::attend, trace::Evidence::observed);
+  BOOST_CHECK(kernel.status_of(kRule) == Status::pass);
+  kernel.edit<trace::StoreCreated>(0, [](trace::StoreCreated& created) {
+    created.capabilities |= static_cast<std::uint64_t>(trace::Capability::attend);
+  });
+  BOOST_CHECK(kernel.status_of(kRule) == Status::inconclusive);
+}
+
 BOOST_AUTO_TEST_CASE(without_rows_it_is_vacuous) {
   TraceBuilder trace;
   trace.ring({.capacity = 4, .window = 4});

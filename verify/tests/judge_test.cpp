@@ -269,6 +269,67 @@ BOOST_AUTO_TEST_CASE(a_layer_that_is_written_and_not_attended_is_noted) {
                     "in 1 of 4 (25.00%) decode steps attention ran in some of the layers written, not in others");
 }
 
+namespace {
+
+/// One token, and a second one in `tokens`; each output is its only key's row. Nobody saw what was attended.
+struct BlackBox : TraceBuilder {
+  explicit BlackBox(std::uint32_t tokens = 1) {
+    main = stream("tokens", trace::StreamKind::coded);
+    store = ring({.capacity = 4, .window = 1, .q_heads = 1});
+    for (Position at = 0; at < tokens; ++at) {
+      step_begin(store, 0, trace::Operation::prefill, at);
+      append(store, 0, 0, 1, {main, at});
+      const ViewId view = window(store, 0, 0, {at, at + 1});
+      attend(view, at, 1, {main, at});
+      edit<trace::AttentionStep>(at, [](trace::AttentionStep& step) {
+        step.kernel = trace::KernelKind::black_box;
+        step.first_key = step.last_key = trace::kNoPosition;
+        step.visited = step.rows_read = 0;
+      });
+      if (at == 0) first_output = events.size();
+      close(view);
+      step_end();
+    }
+  }
+  /// The output of the first query.
+  void tell_output() {
+    std::vector<Event> behind(events.begin() + static_cast<std::ptrdiff_t>(first_output), events.end());
+    events.resize(first_output);
+    const std::vector<float> row(std::as_const(*this).layer(store, 0, 0).at(0).v);
+    record({store, 0, 0}, "sut.out", trace::Plane::out, 0, 0, row);
+    events.insert(events.end(), behind.begin(), behind.end());
+  }
+  trace::NameHash main = 0;
+  StoreIndex store = 0;
+  std::size_t first_output = 0;
+};
+
+}  // namespace
+
+BOOST_AUTO_TEST_CASE(attention_that_nobody_saw_is_judged_by_its_outputs_or_by_nobody) {
+  BlackBox trace;
+  const CaseVerdict unseen = trace.verdict();
+  BOOST_CHECK(unseen.status == Status::inconclusive);
+  BOOST_REQUIRE_EQUAL(unseen.notes.size(), 1U);
+  BOOST_CHECK_EQUAL(unseen.notes[0], "attention of 1 queries was a black box, and no rule judged its outputs");
+  trace.claims.rules.push_back(request("resident-set"));
+  BOOST_CHECK(trace.verdict().status == Status::pass);  // of what was asked
+  BOOST_CHECK_EQUAL(trace.verdict().notes.at(0), unseen.notes[0]);
+  trace.claims.rules.clear();
+  trace.tell_output();
+  BOOST_CHECK(trace.verdict().status == Status::pass);
+  BOOST_CHECK(trace.verdict().notes.empty());
+}
+
+BOOST_AUTO_TEST_CASE(outputs_of_a_black_box_that_are_not_told_are_counted) {
+  BlackBox trace(2);
+  trace.tell_output();
+  const CaseVerdict verdict = trace.verdict();
+  BOOST_CHECK(verdict.status == Status::pass);
+  BOOST_REQUIRE_EQUAL(verdict.notes.size(), 1U);
+  BOOST_CHECK_EQUAL(verdict.notes[0], "outputs of 1 of 2 (50.00%) queries of black-box attention were not told");
+}
+
 /// All of a batch may be written before any of it is attended.
 BOOST_AUTO_TEST_CASE(a_step_that_attends_what_it_wrote_before_is_not_noted) {
   TraceBuilder trace;

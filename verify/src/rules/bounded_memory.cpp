@@ -10,8 +10,8 @@
 namespace kvwitness::verify {
 namespace {
 
-using Reads =
-    Payloads<trace::Append, trace::StateDigest, trace::Allocation, trace::Free, trace::Called, trace::Reported>;
+using Reads = Payloads<trace::Append, trace::StateDigest, trace::Allocation, trace::Free, trace::Called,
+                       trace::Reported, trace::RegionMeasured>;
 
 constexpr RuleInfo kInfo{
     .id = "bounded-memory",
@@ -19,7 +19,8 @@ constexpr RuleInfo kInfo{
     .says =
         "No layer holds more positions than its capacity, the storages of a store do not grow once it is used, and "
         "what "
-        "it reports to use fits into them; budgets.live_bytes_max and budgets.resident_positions_max hold.",
+        "it reports to use fits into them; budgets.live_bytes_max and budgets.resident_positions_max hold. What calls "
+        "allocate without declaring it may be kept: said, and inconclusive where the rule was asked for.",
     .formula =
         "for each layer: end - held_from <= C, sinks in front of it included (so <= max(W, C) + n - 1 while a chunk of "
         "n is served); "
@@ -48,12 +49,14 @@ class BoundedMemory final : public RuleChecker<BoundedMemory, kInfo, Reads> {
 
   void on(const trace::Called& /*called*/, const Event& event, const Moment& /*moment*/) {
     Memory& memory = stores_[event.store];
+    memory.has_declared = false;
     if (memory.is_used) return;
     memory.is_used = true;
     memory.at_first = memory.live;
   }
 
   void on(const trace::Allocation& taken, const Event& event, const Moment& moment) {
+    stores_[event.store].has_declared |= taken.origin == trace::Origin::heap || taken.origin == trace::Origin::mapped;
     if (!is_storage(taken.origin)) return;
     Memory& memory = stores_[event.store];
     memory.live += taken.bytes;
@@ -79,12 +82,34 @@ class BoundedMemory final : public RuleChecker<BoundedMemory, kInfo, Reads> {
             fmt::format("{} bytes used", reported.value));
   }
 
+  void on(const trace::RegionMeasured& region, const Event& event, const Moment& moment) {
+    const StoreModel* store = moment.model.store(event.store);
+    if (store == nullptr || region.evidence != trace::Evidence::observed || region.allocations == 0) return;
+    if (stores_[event.store].has_declared || !is_of_store(region.operation, *store)) return;
+    ++undeclared_calls_;
+    undeclared_bytes_ += region.bytes;
+  }
+
+  void on_end(const Moment& moment, RuleVerdict& verdict) override {
+    if (undeclared_calls_ == 0) return;
+    verdict.note = fmt::format("{} calls allocated {} bytes and declared nothing; whether they keep them nobody saw",
+                               undeclared_calls_, undeclared_bytes_);
+    if (moment.is_asked) verdict.status = Status::inconclusive;
+  }
+
  private:
   struct Memory {
     std::uint64_t live = 0;
     std::uint64_t at_first = 0;
     bool is_used = false;
+    bool has_declared = false;  ///< heap, in the call under way
   };
+
+  /// A whole token is more than its calls, and attention over windows is not the store's.
+  static bool is_of_store(trace::Operation operation, const StoreModel& store) noexcept {
+    if (operation == trace::Operation::attend) return store.can(trace::Capability::attend);
+    return operation != trace::Operation::decode;
+  }
 
   /// What a store holds on to. Arenas end with their scope, and heap in a call is the probe's to count.
   static bool is_storage(trace::Origin origin) noexcept {
@@ -108,6 +133,8 @@ class BoundedMemory final : public RuleChecker<BoundedMemory, kInfo, Reads> {
 
   trace::Budgets budgets_;
   std::vector<Memory> stores_;
+  std::uint64_t undeclared_calls_ = 0;
+  std::uint64_t undeclared_bytes_ = 0;
 };
 
 }  // namespace

@@ -69,6 +69,7 @@ struct Moment {
   std::uint32_t token = 0;
   const StreamEnd* end = nullptr;           ///< null while the run goes on
   const trace::NameTable* names = nullptr;  ///< texts that events name by their hash; null where nobody has them
+  bool is_asked = false;                    ///< at the end: a script, a budget or a user asked for the rule
 };
 
 class Checker {
