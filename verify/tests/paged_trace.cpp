@@ -244,6 +244,7 @@ void PagedTrace::publish(SequenceId sequence, Position from, Position to) {
     const Position end = (index + 1) * spec_.block;
     if (end <= from || end > to || (!spec_.duplicates && find(hash))) continue;
     const std::uint32_t block = of.table.at(index);
+    if (blocks_[block].hash) continue;
     blocks_[block].hash = hash;
     blocks_[block].published = ++turn_;
     emit({0, sequence}, trace::PrefixPublished{hash, end - spec_.block, end, block, 0, {}});

@@ -53,6 +53,8 @@ class PagedTrace : public TraceBuilder {
   /// told.
   Position admit(SequenceId sequence, std::uint32_t prompt, std::uint32_t generated,
                  const std::vector<std::uint64_t>& hashes, std::uint32_t chunk = 0);
+  /// Nothing can be found any more, and hashes may stand for other rows.
+  void clear_cache();
   void swap_out(SequenceId sequence);
   void swap_in(SequenceId sequence);
   void refuse(SequenceId sequence, const trace::Called& called, RefusalCode reason);

@@ -46,7 +46,10 @@ void PagedTrace::reorder(const std::vector<SequenceId>& parents) {
     for (SequenceId beam = 0; beam < parents.size(); ++beam) {
       sequences_[beam].start = before[parents[beam]].start;
       sequences_[beam].end = before[parents[beam]].end;
-      if (parents[beam] != beam) sequences_[beam].named.clear();
+      if (parents[beam] != beam) {
+        sequences_[beam].named.clear();
+        sequences_[beam].looked_at = 0;
+      }
       sequences_[beam].table.clear();
       for (const auto& [index, block] : before[parents[beam]].table) {
         const auto own = before[beam].table.find(index);
@@ -122,6 +125,15 @@ Position PagedTrace::admit(SequenceId sequence, std::uint32_t prompt, std::uint3
   tell_state(sequence, trace::DigestReason::after_edit);
   step_end();
   return end * block;
+}
+
+void PagedTrace::clear_cache() {
+  for (Block& block : blocks_) block.hash.reset();
+  for (const std::uint32_t id : cached_)
+    if (!is_one_queue()) free_.push_back(id);
+  cached_.clear();
+  values_of_.clear();
+  emit({0}, trace::BlocksCleared{});
 }
 
 // ---- tiers ----------------------------------------------------------------------------------------------------------

@@ -238,6 +238,17 @@ BOOST_AUTO_TEST_CASE(what_is_not_reserved_is_not_told_to_be) {
   BOOST_TEST(only(trace) == "admission");
 }
 
+BOOST_AUTO_TEST_CASE(a_sequence_that_comes_back_reserves_nothing_either) {
+  PagedTrace trace({.pool_blocks = 3, .admission = AdmissionPolicy::prompt});
+  trace.admit(0, 5, 20, {11});
+  trace.append(0, 5);
+  trace.swap_out(0);
+  trace.append(1, 4);
+  trace.swap_in(0);
+  BOOST_TEST(only(trace) == "");
+  BOOST_TEST(fails(untold(trace), "admission"));
+}
+
 BOOST_AUTO_TEST_CASE(a_request_may_be_admitted_by_the_chunk_that_it_begins_with) {
   PagedTrace trace({.pool_blocks = 2, .admission = AdmissionPolicy::chunk});
   PagedTrace whole = trace;
@@ -275,13 +286,13 @@ BOOST_AUTO_TEST_CASE(a_policy_is_told_once_behind_the_pool_and_in_front_of_the_f
   PagedTrace twice = trace;
   twice.insert(twice.index_of(EventType::PoolPolicy), {0}, policy);
   BOOST_TEST(only(twice) == "event-grammar");
-  PagedTrace late = trace;
-  late.clear(0);
-  late.insert(late.events.size(), {0}, policy);
+  PagedTrace late;
+  late.append(0, 1);
+  late.emit({0}, policy);
   BOOST_TEST(only(late) == "event-grammar");
   PagedTrace without = trace;
   without.erase<trace::PoolDeclared>();
-  BOOST_TEST(fails(without, "event-grammar"));
+  BOOST_TEST(expects(without, "event-grammar", "the policy of a pool behind its declaration"));
   PagedTrace nobodys = trace;
   nobodys.insert(nobodys.index_of(EventType::PoolPolicy), {}, policy);
   BOOST_TEST(only(nobodys) == "event-grammar");

@@ -1,10 +1,9 @@
-// Pools with policies of their own for what can be found, and for blocks ahead of rows: generated tokens, several
-// blocks by one hash, lookahead; and cells.
+// Pools with policies of their own for what can be found: blocks of generated tokens, several by one hash; and pools of
+// which nothing can be found any more.
 #include "paged_cases.hpp"
 
 #include <boost/test/unit_test.hpp>
 
-#include <string_view>
 #include <vector>
 
 using namespace kvwitness;
@@ -99,6 +98,41 @@ BOOST_AUTO_TEST_CASE(drafts_that_were_taken_are_named_and_published_later) {
   BOOST_CHECK(verdict(trace, "prefix-sound").status == Status::pass);
 }
 
+BOOST_AUTO_TEST_CASE(rows_that_were_written_before_they_had_a_name_are_compared_too) {
+  PagedTrace trace({.publishing = PublishingPolicy::filled, .duplicates = true});
+  for (const SequenceId one : {0U, 1U}) trace.admit(one, 5, 4, {11});
+  for (const SequenceId one : {0U, 1U}) trace.append(one, 5);
+  trace.append(0, 4);
+  trace.append(1, 3, {12});
+  PagedTrace other = trace;
+  BOOST_CHECK(verdict(trace, "prefix-sound").status == Status::pass);
+  trace.append(0, 1, {12});  // the rows were made apart
+  BOOST_TEST(only(trace) == "");
+  BOOST_CHECK(verdict(trace, "prefix-sound").status == Status::inconclusive);
+  other.append(0, 1, {13});
+  BOOST_CHECK(verdict(other, "prefix-sound").status == Status::pass);
+}
+
+BOOST_AUTO_TEST_CASE(blocks_are_named_as_far_as_a_sequence_goes_that_lets_go_of_its_beginning) {
+  PagedTrace trace({.pool_blocks = 3, .admission = AdmissionPolicy::prompt, .publishing = PublishingPolicy::filled});
+  trace.admit(0, 5, 30, {11});
+  trace.append(0, 5);
+  trace.append(0, 3, {12});
+  trace.evict(0, 8);
+  trace.append(0, 4, {13});
+  trace.evict(0, 12);
+  trace.append(0, 4, {14});
+  BOOST_TEST(only(trace) == "");
+}
+
+BOOST_AUTO_TEST_CASE(generated_tokens_are_named_where_they_are_published_and_nowhere_else) {
+  PagedTrace trace;
+  trace.admit(0, 5, 8, {11});
+  trace.append(0, 5);
+  trace.append(0, 3, {12});
+  BOOST_TEST(expects(trace, "event-grammar", "sequence 0 admitted, whose tokens were named"));
+}
+
 BOOST_AUTO_TEST_CASE(what_is_generated_anew_after_a_truncate_has_another_name_and_another_block) {
   Filled trace;
   trace.truncate(0, 6);
@@ -136,6 +170,111 @@ BOOST_AUTO_TEST_CASE(blocks_may_be_published_when_their_sequence_ends) {
   BOOST_TEST(fails(trace, "prefix-sound"));
 }
 
+BOOST_AUTO_TEST_CASE(a_request_finds_no_more_than_it_names_and_may_name_the_rest_later) {
+  for (const bool duplicates : {false, true}) {
+    PagedTrace trace({.publishing = PublishingPolicy::filled, .duplicates = duplicates});
+    trace.admit(0, 9, 3, {11, 12});
+    trace.append(0, 9);
+    // The block in front of its drafts is computed again.
+    BOOST_TEST(trace.admit(1, 9, 3, {11}) == 4U);
+    trace.append(1, 5, {12});
+    BOOST_TEST(only(trace) == "");
+    BOOST_TEST(trace.count(EventType::PrefixPublished) == (duplicates ? 3U : 2U));
+  }
+}
+
+BOOST_AUTO_TEST_CASE(a_beam_publishes_no_block_that_its_parent_published) {
+  PagedTrace trace({.publishing = PublishingPolicy::filled, .duplicates = true});
+  trace.admit(0, 5, 8, {11});
+  trace.append(0, 5);
+  trace.admit(1, 5, 8, {13});
+  trace.append(1, 5);
+  trace.reorder({0, 0});
+  trace.append(1, 3, {11, 12});  // the names of its parent's tokens, and of its own
+  BOOST_TEST(trace.count(EventType::PrefixPublished) == 3U);
+  BOOST_TEST(only(trace) == "");
+  trace.erase<trace::PrefixPublished>(2);
+  BOOST_TEST(only(trace) == "prefix-sound");
+}
+
+BOOST_AUTO_TEST_CASE(a_beam_publishes_what_its_parent_has_not_named) {
+  PagedTrace trace({.publishing = PublishingPolicy::filled});
+  trace.admit(0, 5, 8, {11});
+  trace.append(0, 5);
+  trace.append(0, 3);
+  trace.admit(1, 5, 8, {13});
+  trace.append(1, 5);
+  trace.append(1, 3, {14});
+  trace.reorder({0, 0});
+  trace.append(1, 1, {11, 12});  // its own names went as far, and were of other blocks
+  BOOST_TEST(trace.count(EventType::PrefixPublished) == 4U);
+  trace.append(0, 1, {12});
+  BOOST_TEST(trace.count(EventType::PrefixPublished) == 4U);
+  BOOST_TEST(only(trace) == "");
+}
+
+// ---- everything cleared ---------------------------------------------------------------------------------------------
+
+BOOST_AUTO_TEST_CASE(nothing_is_found_after_everything_was_cleared) {
+  for (const BlockOrder order : {BlockOrder::free_first, BlockOrder::queue}) {
+    PagedTrace trace({.pool_blocks = 5, .order = order});
+    trace.admit(0, 9, 3, {11, 12});
+    trace.append(0, 9);
+    PagedTrace found = trace;
+    found.clear(0);
+    const std::size_t end = found.events.size();
+    found.admit(1, 9, 3, {11, 12});
+    found.append(1, 1);
+    BOOST_TEST(only(found) == "");
+    found.insert(end, {0}, trace::BlocksCleared{});
+    BOOST_TEST(fails(found, "prefix-sound"));
+    trace.clear(0);
+    trace.clear_cache();
+    BOOST_TEST(trace.admit(1, 9, 3, {11, 12}) == 0U);
+    trace.append(1, 9);  // other weights, other rows
+    trace.append(2, 5);
+    BOOST_TEST(only(trace) == "");
+    BOOST_CHECK(verdict(trace, "prefix-sound").status == Status::pass);
+    trace.erase<trace::BlocksCleared>();
+    BOOST_TEST(fails(trace, "prefix-sound"));
+  }
+}
+
+BOOST_AUTO_TEST_CASE(hashes_of_before_are_no_hashes_of_the_blocks_that_had_them) {
+  PagedTrace trace({.pool_blocks = 5});
+  trace.admit(0, 9, 3, {11, 12});
+  trace.append(0, 9);
+  trace.clear(0);
+  trace.clear_cache();
+  trace.admit(1, 5, 3, {11});
+  trace.append(1, 5);
+  trace.clear(1);  // block 3 is cached by the hash that block 0 had
+  trace.append(2, 13);
+  trace.clear(2);
+  BOOST_TEST(trace.cached_blocks() == 1U);
+  BOOST_TEST(only(trace) == "");
+}
+
+BOOST_AUTO_TEST_CASE(a_block_that_is_found_no_more_is_written_where_it_lies) {
+  PagedTrace trace;
+  trace.admit(0, 9, 3, {11, 12});
+  trace.append(0, 9);
+  trace.clear_cache();
+  trace.truncate(0, 6);
+  trace.append(0, 1);
+  BOOST_TEST((trace.blocks(0) == std::vector<std::uint32_t>{0, 1}));
+  BOOST_TEST(only(trace) == "");
+  trace.erase<trace::BlocksCleared>();
+  BOOST_TEST(fails(trace, "shared-write"));
+}
+
+BOOST_AUTO_TEST_CASE(everything_is_cleared_between_calls) {
+  PagedTrace trace;
+  trace.append(0, 1);
+  trace.insert(trace.index_of(EventType::Append), {0}, trace::BlocksCleared{});
+  BOOST_TEST(only(trace) == "event-grammar");
+}
+
 // ---- several blocks by one hash -------------------------------------------------------------------------------------
 
 namespace {
@@ -159,7 +298,7 @@ BOOST_AUTO_TEST_CASE(a_hash_may_find_several_blocks_and_any_of_them_is_right) {
   BOOST_TEST((trace.blocks(2) == std::vector<std::uint32_t>{0}));
   BOOST_TEST(only(trace) == "");
   BOOST_CHECK(verdict(trace, "prefix-sound").status == Status::pass);
-  BOOST_TEST(fails(untold(trace), "prefix-sound"));
+  BOOST_TEST(expects(untold(trace), "prefix-sound", "a hash that cannot be found yet"));
   const auto find_instead = [](PagedTrace& of, std::uint32_t block, std::uint32_t holders) {
     of.edit<trace::BlockHold>(0, [&](trace::BlockHold& one) { one.block = block, one.holders = holders; });
     of.edit<trace::PrefixHit>(0, [&](trace::PrefixHit& one) { one.block = block; });
@@ -229,144 +368,6 @@ BOOST_AUTO_TEST_CASE(one_of_several_blocks_is_found_after_another_was_taken_agai
   const std::size_t hit = trace.count(EventType::PrefixHit) - 1;
   trace.edit<trace::PrefixHit>(hit, [](trace::PrefixHit& one) { one.block = 0; });
   BOOST_TEST(only(trace) == "prefix-sound");
-}
-
-// ---- blocks ahead of their rows -------------------------------------------------------------------------------------
-
-namespace {
-
-/// Three tokens and room for three drafts: two blocks.
-struct Ahead : PagedTrace {
-  explicit Ahead(const PagedSpec& spec = {.lookahead = 3}) : PagedTrace(spec) { append(0, 3); }
-};
-
-}  // namespace
-
-BOOST_AUTO_TEST_CASE(a_table_may_have_blocks_ahead_of_its_rows) {
-  Ahead trace;
-  BOOST_TEST(trace.blocks(0).size() == 2U);
-  trace.append(0, 4);
-  trace.truncate(0, 4);
-  BOOST_TEST(trace.blocks(0).size() == 3U);
-  trace.append(0, 1);
-  trace.append(0, 4);
-  trace.clear(0);
-  trace.append(1, 1);
-  BOOST_TEST(only(trace) == "");
-  BOOST_TEST(only(untold(trace)) == "block-reference pool-conservation");
-}
-
-BOOST_AUTO_TEST_CASE(more_blocks_ahead_than_the_policy_says_fail) {
-  Ahead trace({.lookahead = 5});
-  BOOST_TEST(only(trace) == "");
-  PagedTrace other = trace;
-  other.edit<trace::PoolPolicy>(0, [](trace::PoolPolicy& one) { one.lookahead = 1; });
-  BOOST_TEST(fails(other, "block-reference"));
-  trace.edit<trace::PoolPolicy>(0, [](trace::PoolPolicy& one) { one.lookahead = 2; });
-  BOOST_TEST(only(trace) == "");
-}
-
-BOOST_AUTO_TEST_CASE(blocks_ahead_that_are_never_given_back_fail) {
-  Ahead trace;
-  trace.clear(0);
-  BOOST_TEST(only(trace) == "");
-  trace.erase<trace::BlockRelease>();
-  trace.erase<trace::BlockFree>();
-  BOOST_TEST(fails(trace, "pool-conservation"));
-  BOOST_TEST(fails(trace, "block-reference"));
-}
-
-BOOST_AUTO_TEST_CASE(a_truncate_gives_blocks_ahead_back_or_keeps_them) {
-  Ahead trace;
-  trace.append(0, 4);
-  trace.truncate(0, 3);
-  PagedTrace given_back = trace;
-  const std::size_t end = given_back.index_of(EventType::Truncate);
-  given_back.insert(end, {0, 0}, trace::BlockFree{trace::kNoSequence, trace.blocks(0)[2], 0, {}});
-  given_back.insert(end, {0, 0}, trace::BlockRelease{0, trace.blocks(0)[2], 0, {}});
-  BOOST_TEST(only(trace) == "");
-  for (const std::string_view rule : {"block-reference", "pool-conservation"})
-    BOOST_CHECK(given_back.status_of(rule) == Status::pass);
-  // The one that rows lie in.
-  PagedTrace lost = trace;
-  lost.insert(end, {0, 0}, trace::BlockFree{trace::kNoSequence, trace.blocks(0)[0], 0, {}});
-  lost.insert(end, {0, 0}, trace::BlockRelease{0, trace.blocks(0)[0], 0, {}});
-  BOOST_TEST(lost.expects("block-reference", "entries [0, 2)"));
-}
-
-BOOST_AUTO_TEST_CASE(a_block_that_can_be_found_is_no_place_for_rows_to_come) {
-  PagedTrace trace({.publishing = PublishingPolicy::filled, .lookahead = 3});
-  trace.admit(0, 9, 8, {11, 12});
-  trace.append(0, 9);
-  trace.truncate(0, 4);  // into the prompt: block 1 is published
-  trace.append(0, 4, {13});
-  BOOST_TEST(only(trace) == "");
-  PagedTrace kept = trace;
-  kept.erase<trace::BlockRelease>(1);
-  kept.erase<trace::BlockCached>(0);
-  BOOST_TEST(fails(kept, "block-reference"));
-}
-
-BOOST_AUTO_TEST_CASE(an_append_may_be_refused_for_want_of_blocks_ahead_and_no_other) {
-  for (const std::uint32_t pool_blocks : {2U, 3U}) {
-    Ahead trace({.pool_blocks = pool_blocks, .lookahead = 4});
-    PagedTrace done({.pool_blocks = pool_blocks});
-    trace.refuse(0, appended(2), RefusalCode::no_memory);
-    BOOST_TEST(fails(trace, "legal-refused") == (pool_blocks == 3));
-  }
-  Ahead longer({.pool_blocks = 2, .lookahead = 4});
-  longer.refuse(0, appended(6), RefusalCode::no_memory);
-  BOOST_TEST(only(longer) == "");
-}
-
-BOOST_AUTO_TEST_CASE(an_admission_may_be_refused_for_want_of_blocks_ahead) {
-  for (const std::uint32_t lookahead : {0U, 1U}) {
-    PagedTrace trace({.pool_blocks = 2, .admission = AdmissionPolicy::prompt, .lookahead = lookahead});
-    PagedTrace done = trace;
-    trace.refuse(0, admitted(8, 0), RefusalCode::no_memory);
-    BOOST_TEST(only(trace) == (lookahead == 0 ? "legal-refused" : ""));
-    done.admit(0, 8, 0, {11, 12});
-    BOOST_TEST(only(done) == "");
-  }
-}
-
-BOOST_AUTO_TEST_CASE(a_reservation_covers_the_blocks_ahead) {
-  PagedTrace trace({.pool_blocks = 3, .lookahead = 3});
-  trace.admit(0, 5, 4, {11});
-  BOOST_TEST((trace.payload<trace::Admitted>().reserved_blocks == 3U));
-  trace.append(0, 5);
-  trace.append(0, 4);
-  BOOST_TEST(only(trace) == "");
-}
-
-// ---- cells ----------------------------------------------------------------------------------------------------------
-
-BOOST_AUTO_TEST_CASE(a_unified_cache_of_cells_is_a_pool_of_blocks_of_one_row) {
-  PagedTrace trace({.block = 1, .pool_blocks = 12, .layers = 2, .order = BlockOrder::any});
-  trace.append(0, 4);
-  trace.fork(0, 1, 3);  // cells of both
-  trace.append(1, 2);
-  trace.append(0, 1);
-  trace.evict(0, 2);  // sequence 1 has them still
-  trace.close(trace.window(1, 1, {0, 5}));
-  trace.truncate(1, 4);
-  trace.append(2, 3);
-  trace.reorder({1, 1});
-  trace.append(0, 1);
-  trace.clear(1);
-  trace.append(1, 2);
-  BOOST_TEST(only(trace) == "");
-  BOOST_CHECK(verdict(trace, "shared-write").status == Status::pass);
-  BOOST_TEST(trace.count(EventType::Move) == 0U);
-  // The fork writes its first row to a cell that it shares.
-  PagedTrace shared({.block = 1, .pool_blocks = 12, .order = BlockOrder::any});
-  shared.append(0, 4);
-  shared.fork(0, 1, 3);
-  shared.append(1, 1);
-  BOOST_TEST(only(shared) == "");
-  shared.edit<trace::Append>(shared.count(EventType::Append) - 1,
-                             [&](trace::Append& piece) { piece.slot = shared.blocks(0)[2]; });
-  BOOST_TEST(fails(shared, "shared-write"));
 }
 
 BOOST_AUTO_TEST_SUITE_END()

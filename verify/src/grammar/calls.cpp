@@ -47,9 +47,9 @@ constexpr TypeSet claims_of(Operation operation) noexcept {
 }
 
 /// What stands between calls of its store.
-constexpr TypeSet kBetweenCalls{EventType::StepBegin,     EventType::StepEnd,      EventType::Expected,
-                                EventType::BlockTokens,   EventType::WindowClosed, EventType::StateDigest,
-                                EventType::TensorRecorded};
+constexpr TypeSet kBetweenCalls{EventType::StepBegin,   EventType::StepEnd,       EventType::Expected,
+                                EventType::BlockTokens, EventType::BlocksCleared, EventType::WindowClosed,
+                                EventType::StateDigest, EventType::TensorRecorded};
 
 /// Where a claim stands in its call: none comes behind one of a higher place.
 constexpr int place_of(Operation operation, EventType type, bool has_coded) noexcept {

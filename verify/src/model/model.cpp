@@ -110,6 +110,7 @@ void Model::apply(const Event& event) {
       call.refused_number = event.number;
       return;
     case EventType::BlockTokens:
+    case EventType::BlocksCleared:
     case EventType::BlockCached:
     case EventType::BlockHold:
     case EventType::BlockFree:

@@ -86,6 +86,10 @@ void Model::State::tell_block(const Event& event, StoreState& store) {
       store.cached_hash.erase(cached);
       return;
     }
+    case EventType::BlocksCleared:
+      store.pages->unpublish_all();
+      store.cached_hash.clear();
+      return;
     case EventType::BlockHold: store.cached_hash.erase(trace::payload_of<trace::BlockHold>(event).block); return;
     case EventType::BlockRelease: ++store.told.released; return;
     case EventType::PrefixPublished: {

@@ -301,6 +301,19 @@ Finding ClaimedPool::on(const trace::PrefixPublished& claim, const Event& event)
   return finding;
 }
 
+/// Blocks that were cached are free now, where they stand in the queue.
+Finding ClaimedPool::on(const trace::BlocksCleared& /*claim*/, const Event& event) {
+  for (const auto& [hash, found] : std::exchange(by_hash_, {})) {
+    for (const std::uint32_t id : found) {
+      Block& block = blocks_[id];
+      block.hash.reset();
+      block.last = event.number;
+      uncache(block);
+    }
+  }
+  return std::nullopt;
+}
+
 Finding ClaimedPool::at_call_end() {
   const std::vector<std::uint32_t> dropped = std::exchange(dropped_, {});
   Finding finding = left_unheld();

@@ -66,6 +66,7 @@ class ClaimedPool {
   grammar::Finding on(const trace::BlockCached& claim, const Event& event);
   grammar::Finding on(const trace::TableEntry& claim, const Event& event);
   grammar::Finding on(const trace::PrefixPublished& claim, const Event& event);
+  grammar::Finding on(const trace::BlocksCleared& claim, const Event& event);
   /// A block that was released by all and neither freed nor cached, or was dropped from the cache for nobody.
   [[nodiscard]] grammar::Finding at_call_end();
 

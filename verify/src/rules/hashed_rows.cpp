@@ -36,4 +36,9 @@ const HashedBlock* HashedRows::meet(StoreIndex store, std::uint64_t hash, const 
   return nullptr;
 }
 
+void HashedRows::forget(StoreIndex store) {
+  remembered_ -= stores_[store].size();
+  stores_.erase(store);
+}
+
 }  // namespace kvwitness::verify

@@ -27,6 +27,8 @@ class HashedRows {
   /// What the hash stood for in this store when it was first seen; null where this is the first time, or the hash is
   /// one more than are remembered.
   [[nodiscard]] const HashedBlock* meet(StoreIndex store, std::uint64_t hash, const HashedBlock& block);
+  /// Hashes of the store may stand for other rows from now on.
+  void forget(StoreIndex store);
   /// Blocks whose hashes were too many to be remembered.
   [[nodiscard]] std::uint64_t left_out() const noexcept { return left_out_; }
 

@@ -11,9 +11,9 @@
 namespace kvwitness::verify {
 namespace {
 
-using Reads =
-    Payloads<trace::PoolDeclared, trace::PoolPolicy, trace::BlockAlloc, trace::BlockHold, trace::BlockRelease,
-             trace::BlockFree, trace::BlockCached, trace::TableEntry, trace::PrefixPublished, trace::RegionMeasured>;
+using Reads = Payloads<trace::PoolDeclared, trace::PoolPolicy, trace::BlockAlloc, trace::BlockHold, trace::BlockRelease,
+                       trace::BlockFree, trace::BlockCached, trace::TableEntry, trace::PrefixPublished,
+                       trace::BlocksCleared, trace::RegionMeasured>;
 
 constexpr RuleInfo kInfo{
     .id = "pool-conservation",
@@ -59,6 +59,10 @@ class PoolConservation final : public RuleChecker<PoolConservation, kInfo, Reads
     static_cast<void>(pools_.apply(claim, event));
   }
   void on(const trace::PrefixPublished& claim, const Event& event, const Moment& /*moment*/) {
+    static_cast<void>(pools_.apply(claim, event));
+  }
+
+  void on(const trace::BlocksCleared& claim, const Event& event, const Moment& /*moment*/) {
     static_cast<void>(pools_.apply(claim, event));
   }
 

@@ -15,16 +15,18 @@ namespace {
 
 using trace::Operation;
 
-using Reads = Payloads<trace::PoolDeclared, trace::PoolPolicy, trace::BlockAlloc, trace::BlockHold, trace::BlockRelease,
-                       trace::BlockFree, trace::BlockCached, trace::TableEntry, trace::PrefixPublished,
-                       trace::PrefixHit, trace::Called, trace::RegionMeasured, trace::StateDigest>;
+using Reads =
+    Payloads<trace::PoolDeclared, trace::PoolPolicy, trace::BlockAlloc, trace::BlockHold, trace::BlockRelease,
+             trace::BlockFree, trace::BlockCached, trace::TableEntry, trace::PrefixPublished, trace::PrefixHit,
+             trace::BlocksCleared, trace::Called, trace::RegionMeasured, trace::StateDigest>;
 
 constexpr RuleInfo kInfo{
     .id = "prefix-sound",
     .level = Level::must,
     .says =
         "A block can be found by a prefix only once all its rows are written in all layers, for the tokens that were "
-        "named, and only until it is taken again; of named blocks those are published that the pool's policy says. An "
+        "named, and only until it is taken again or everything is cleared; of named blocks those are published that "
+        "the pool's policy says. An "
         "admission finds the longest prefix of its own tokens in front of "
         "its "
         "last one of which every layer can read its window, and begins with the rows that were published. Blocks that "
@@ -75,6 +77,12 @@ class PrefixSound final : public RuleChecker<PrefixSound, kInfo, Reads>, public 
     if (!is_its)
       violate(event, moment, fmt::format("the block of positions [{}, {})", claim.from, claim.to),
               fmt::format("block {}", claim.block), pool->block(claim.block).last);
+  }
+
+  /// The weights may be others from here on, or the hash.
+  void on(const trace::BlocksCleared& claim, const Event& event, const Moment& /*moment*/) {
+    static_cast<void>(pools_.apply(claim, event));
+    rows_.forget(event.store);
   }
 
   void on(const trace::PrefixHit& claim, const Event& event, const Moment& moment) {

@@ -14,8 +14,8 @@ namespace {
 using trace::Operation;
 
 using Reads = Payloads<trace::PoolDeclared, trace::BlockAlloc, trace::BlockHold, trace::BlockRelease, trace::BlockFree,
-                       trace::BlockCached, trace::TableEntry, trace::PrefixPublished, trace::Called, trace::Append,
-                       trace::Move, trace::RegionMeasured, trace::StateDigest>;
+                       trace::BlockCached, trace::TableEntry, trace::PrefixPublished, trace::BlocksCleared,
+                       trace::Called, trace::Append, trace::Move, trace::RegionMeasured, trace::StateDigest>;
 
 constexpr RuleInfo kInfo{
     .id = "shared-write",
@@ -38,7 +38,7 @@ constexpr RuleInfo kInfo{
 };
 
 using Pools = FollowsPools<trace::BlockAlloc, trace::BlockHold, trace::BlockRelease, trace::BlockFree,
-                           trace::BlockCached, trace::TableEntry, trace::PrefixPublished>;
+                           trace::BlockCached, trace::TableEntry, trace::PrefixPublished, trace::BlocksCleared>;
 
 class SharedWrite final : public RuleChecker<SharedWrite, kInfo, Reads>, public Pools {
  public:

@@ -145,8 +145,8 @@ enum class PublishingPolicy : std::uint32_t {
   any = 2,     ///< of those the ones that the store likes, when it likes
 };
 /// Of a paged store whose pool follows other policies than one without this event, where all members are 0.
-/// `duplicates`: several blocks may be found by one hash. `lookahead`: tokens behind the longest extent that a sequence had
-/// for which its table may have blocks already.
+/// `duplicates`: several blocks may be found by one hash. `lookahead`: tokens behind those appended for which an append may
+/// take blocks already.
 struct PoolPolicy { BlockOrder order; AdmissionPolicy admission; PublishingPolicy publishing; std::uint32_t duplicates; std::uint32_t lookahead; std::uint32_t reserved0; std::uint64_t reserved[2]; };
 /// Fact: what was predicted of a plane of a layer, over all sequences, before the store was built. `scale_bytes`: of
 /// `bytes`, what a code's scales take. `slots`: rows.

@@ -183,6 +183,8 @@ class PagesModel {
                                     trace::Position position) const noexcept;
   /// A cached block with this hash was taken again; `block`: which one, where several have the hash.
   void take_again(std::uint64_t hash, std::uint32_t block = kNoBlock) noexcept;
+  /// Nothing can be found any more; what was cached is free.
+  void unpublish_all() noexcept;
   /// Rows that are remembered for blocks that may be found.
   [[nodiscard]] std::uint64_t rows_kept() const noexcept { return rows_kept_; }
 
@@ -203,7 +205,6 @@ class PagesModel {
     std::uint64_t tokens = 0;  ///< that it was admitted for
     std::uint64_t reserved = 0;
     std::uint64_t out_pages = 0;
-    trace::Position longest = 0;  ///< end that it had at most
     trace::Position settled = 0;  ///< end of the last named block that was full after an append
     bool is_admitted = false;
     bool is_out = false;
