@@ -206,7 +206,8 @@ struct Query {
              .head_dim = of.shape.head_dim,
              .score_scale = 1 / std::sqrt(static_cast<float>(of.shape.head_dim)),
              .row_room = row_room,
-             .block_room = block_room};
+             .block_room = block_room,
+             .rows_in_cache = of.level != Level::dram};
   }
   Query(const Query&) = delete;
   Query& operator=(const Query&) = delete;

@@ -6,6 +6,8 @@
 #include "kvwitness/core/codes.hpp"
 #include "kvwitness/trace/rows.hpp"
 
+#include <boost/test/unit_test.hpp>
+
 #include <algorithm>
 #include <cmath>
 #include <cstring>
@@ -102,8 +104,13 @@ struct Attended {
   std::vector<Visited> visited;
 };
 
+inline bool same_bits(const std::vector<float>& a, const std::vector<float>& b) {
+  return a.size() == b.size() && std::memcmp(a.data(), b.data(), a.size() * sizeof(float)) == 0;
+}
+
 /// By blocks, with room of exactly the size asked for.
-inline Attended attend_by_blocks(const AttentionProblem& problem, const std::vector<Run>& runs, InstructionSet set) {
+inline Attended attend_by_blocks(const AttentionProblem& problem, const std::vector<Run>& runs, InstructionSet set,
+                                 bool rows_in_cache) {
   Attended result{std::vector<float>(problem.out_row() * problem.input.count, -99.0F),
                   std::vector<Visited>(problem.input.count)};
   AttentionInput input = problem.input;
@@ -111,7 +118,16 @@ inline Attended attend_by_blocks(const AttentionProblem& problem, const std::vec
   std::fill(problem.room.begin(), problem.room.end(),
             std::byte{0xff});  // NaN, wherever it is read before it is written
   input.block_room = problem.room;
+  input.rows_in_cache = rows_in_cache;
   attend_blocked(input, runs, result.out, result.visited, set);
+  return result;
+}
+
+/// The same whether rows are expected in a cache or not.
+inline Attended attend_by_blocks(const AttentionProblem& problem, const std::vector<Run>& runs, InstructionSet set) {
+  Attended result = attend_by_blocks(problem, runs, set, false);
+  const Attended in_cache = attend_by_blocks(problem, runs, set, true);
+  BOOST_TEST_REQUIRE(same_bits(result.out, in_cache.out));
   return result;
 }
 
@@ -219,10 +235,6 @@ inline double worst_error(const AttentionProblem& problem, const std::vector<flo
     }
   }
   return worst;
-}
-
-inline bool same_bits(const std::vector<float>& a, const std::vector<float>& b) {
-  return a.size() == b.size() && std::memcmp(a.data(), b.data(), a.size() * sizeof(float)) == 0;
 }
 
 }  // namespace kvwitness::core

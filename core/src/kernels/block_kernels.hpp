@@ -9,33 +9,60 @@ namespace kvwitness::core {
 /// Rows that the loops read as they lie.
 enum class RowFormat : std::uint8_t { f32, f16, bf16, q8_0 };
 
+inline constexpr std::size_t kQ8Values = 32;
+inline constexpr std::size_t kQ8Bytes = 34;  ///< an f16 scale, then 32 int8 (core/codes.hpp)
+
+/// Of whole blocks of values. Static, as all functions here: the files of wide instruction sets have their own.
+[[nodiscard]] static constexpr std::size_t bytes_of(RowFormat format, std::size_t values) noexcept {
+  switch (format) {
+    case RowFormat::f32: return values * sizeof(float);
+    case RowFormat::q8_0: return values / kQ8Values * kQ8Bytes;
+    default: return values * 2;
+  }
+}
+
 /// Partial sums of a dot product, by index mod 16; rows of scratch are padded to as many values.
 inline constexpr std::size_t kPartialSums = 16;
-/// Keys that are read side by side: as many streams of memory. More would share what is read again for each tile, query
-/// rows and sums, among more keys; but the fewer streams, the better does reading hide behind arithmetic, and of those
-/// rows that come from memory this counts for more (1, 2, 4 and 8, measured).
-inline constexpr std::size_t kTileKeys = 2;
+/// Keys that are read side by side from memory, where arithmetic is not the limit: the fewer, the better does reading
+/// hide behind arithmetic (1, 2, 4 and 8, measured).
+inline constexpr std::size_t kStreams = 2;
 
-/// Keys of tiles that follow one another, which are computed together where arithmetic is the limit: so query rows and
-/// sums are read less often. More than those of two tiles only where rows are short: long ones would not be read in
-/// order any more.
-inline constexpr std::size_t kTileKeysMax = 4 * kTileKeys;
+/// Keys that are computed together: the more, the less often are query rows and sums read again. Many only where rows
+/// are short: long ones would not be read in order any more, nor stay in the first-level cache.
+inline constexpr std::size_t kTileKeysMax = 8;
 inline constexpr std::size_t kShortRowBytes = 1024;
-[[nodiscard]] constexpr std::size_t keys_together(std::size_t row_bytes) noexcept {
-  return row_bytes < kShortRowBytes ? kTileKeysMax : 2 * kTileKeys;
+[[nodiscard]] static constexpr std::size_t keys_together(std::size_t row_bytes) noexcept {
+  return row_bytes < kShortRowBytes ? kTileKeysMax : kTileKeysMax / 2;
 }
+
+/// True where so many query rows for each value read make arithmetic the limit, not memory: more than one a byte.
+[[nodiscard]] static constexpr bool is_arithmetic_bound(RowFormat format, std::size_t query_rows) noexcept {
+  return query_rows * kQ8Values > bytes_of(format, kQ8Values);
+}
+
+/// Whether rows are asked for before they are used. No bit of a result depends on it.
+enum class Asking : std::uint8_t {
+  none,    ///< not at all: they lie in a cache, and what is asked for in vain costs a third of the time
+  beside,  ///< with each value what lies `kAheadBytes` behind it in its stream
+};
 
 /// How far ahead of its use each stream is asked for, in bytes: the best of 512 to 8192, measured.
 inline constexpr std::size_t kAheadBytes = 4096;
 inline constexpr std::size_t kLineBytes = 64;
-/// How much of each stream is asked for while weights are computed, at most: together they still fit the first-level
-/// cache.
-inline constexpr std::size_t kSoftenBytes = std::size_t{16} << 10;
 
-/// Where the streams of memory begin that are read next.
+/// Asks for a line of memory, which need not be there. Always inline, since GCC 12 drops calls of functions that do
+/// nothing else.
+[[gnu::always_inline]] static inline void prefetch(const std::byte* row, std::uintptr_t offset) noexcept {
+  __builtin_prefetch(reinterpret_cast<const void*>(reinterpret_cast<std::uintptr_t>(row) + offset));
+}
+
+/// Where the streams of memory begin that are read next, and how much of each is asked for while weights are computed.
 struct Streams {
-  const std::byte* at[kTileKeys] = {};
+  const std::byte* at[kStreams] = {};
+  std::size_t lines = 0;  ///< of each
 };
+/// Together they still fit the first-level cache.
+inline constexpr std::size_t kSoftenLines = (std::size_t{16} << 10) / kLineBytes;
 
 /// Query rows are sorted by kv head: `rows` of them, queries times heads of a group, share one.
 struct BlockShape {
@@ -49,8 +76,8 @@ struct BlockShape {
   [[nodiscard]] std::size_t all_rows() const noexcept { return kv_heads * rows; }
 };
 
-/// Keys of a block, and how they are walked: tile i, of `tiles` from `first` on, has the keys i, i + apart, ... of
-/// those in [from, to), kTileKeys at most. So each tile reads from as many streams of memory, each of them in order.
+/// Keys of a block, and how they are walked: place i, of `places` from `first` on, has a key in each of `streams`, i,
+/// i + apart, ..., of those in [from, to). So keys are read from as many streams of memory, each of them in order.
 struct KeyWalk {
   const std::byte* const* rows = nullptr;  ///< [key] K or V rows
   float* scores = nullptr;                 ///< [key][stride]: scores or weights, by query row
@@ -58,8 +85,10 @@ struct KeyWalk {
   std::uint32_t from = 0;
   std::uint32_t to = 0;
   std::uint32_t first = 0;
-  std::uint32_t tiles = 0;
+  std::uint32_t places = 0;
+  std::uint32_t streams = kStreams;
   std::uint32_t apart = 1;
+  Asking asking = Asking::beside;
 };
 
 /// Softmax over the blocks so far, by query row; [all_rows] each, padded to kPartialSums.
@@ -86,7 +115,8 @@ struct BlockScores {
 
 struct BlockKernels {
   /// Unscaled scores of the keys for all query rows; q [all_rows][padded], padded with zeros. The first key of each
-  /// tile is there.
+  /// place is there. Up to kSpareRows values (block_room.hpp) behind a
+  /// key's scores are written as well.
   void (*score)(const BlockShape& shape, RowFormat format, const KeyWalk& walk, const float* q) noexcept = nullptr;
   /// Makes weights of a block's scores, and takes the new maxima into what is summed so far.
   void (*soften)(const BlockShape& shape, const BlockScores& scores, const RunningRows& running) noexcept = nullptr;

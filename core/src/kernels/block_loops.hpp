@@ -25,25 +25,24 @@ struct Registers {
   using Batch = xsimd::batch<float, Arch>;
   static constexpr std::size_t kParts = kPartialSums / Batch::size;
   static constexpr std::size_t kScoreRows = 4;
-  static constexpr std::size_t kScoreKeysMax = kTileKeys;
+  static constexpr std::size_t kScoreKeysMax = kStreams;
   static constexpr std::size_t kAddRows = 2;
   static constexpr std::size_t kAddParts = 4;
 
-  /// Keeps a value in its register: of two keys' tiles GCC 12 would load it again for each use. Where there are more
-  /// keys it does not, and this would cost registers.
+  /// Keeps a value in its register: GCC 12 would load it again for each use.
   static void keep(Batch&) noexcept {}
 
-  /// Totals of partial sums [part][row][key] of the tile's keys from `key` on, those of a key side by side at to[key].
-  template <std::size_t key, std::size_t rows, std::size_t keys>
-  static void fold(const Batch (&sums)[kParts][rows][keys], float* const (&to)[keys]) noexcept {
-    for (std::size_t at = key; at < key + kTileKeys; ++at) {
+  /// Totals of partial sums [part][row][key], those of a key side by side at to[key].
+  template <std::size_t rows, std::size_t keys>
+  [[gnu::always_inline]] static void fold(const Batch (&sums)[kParts][rows][keys], float* const* to) noexcept {
+    for (std::size_t key = 0; key < keys; ++key) {
       for (std::size_t row = 0; row < rows; ++row) {
         float lanes[kPartialSums];
         for (std::size_t part = 0; part < kParts; ++part)
-          sums[part][row][at].store_unaligned(lanes + part * Batch::size);
+          sums[part][row][key].store_unaligned(lanes + part * Batch::size);
         for (std::size_t half = kPartialSums / 2; half > 0; half /= 2)
           for (std::size_t lane = 0; lane < half; ++lane) lanes[lane] += lanes[lane + half];
-        to[at][row] = lanes[0];
+        to[key][row] = lanes[0];
       }
     }
   }
@@ -57,13 +56,13 @@ struct BlockLoops {
   static constexpr std::size_t kSize = Batch::size;
   static constexpr float kNoScore = -std::numeric_limits<float>::infinity();
 
-  /// Keys of one tile or of two.
+  /// Keys that are computed together.
   struct Tile {
     const std::byte* rows[kTileKeysMax];
     float* scores[kTileKeysMax];
     std::uint32_t index[kTileKeysMax];
     std::size_t count = 0;
-    std::uintptr_t ahead = 0;  ///< bytes from what is read to what is asked for
+    std::uintptr_t beside = 0;  ///< bytes from what is read to what is asked for beside it
 
     void put(const KeyWalk& walk, std::uint32_t key) noexcept {
       rows[count] = walk.rows[key];
@@ -73,18 +72,26 @@ struct BlockLoops {
     }
   };
 
-  /// Says how far ahead of a tile its streams are asked for. Where rows do not follow one another in memory, as at the
-  /// end of a page, the rows that come then are asked for at once instead.
-  class LookAhead {
+  /// Asking::none.
+  struct AskNothing {
+    static constexpr bool kBeside = false;
+    AskNothing(const KeyWalk&, std::size_t) noexcept {}
+    void begin(Tile&) const noexcept {}
+  };
+
+  /// Asking::beside: where rows do not follow one another in memory, as at the end of a page, the rows that come then
+  /// are asked for at once instead.
+  class AskBeside {
    public:
-    LookAhead(const KeyWalk& walk, std::size_t row_bytes) noexcept
+    static constexpr bool kBeside = true;
+    AskBeside(const KeyWalk& walk, std::size_t row_bytes) noexcept
         : walk_(walk), row_bytes_(row_bytes), rows_(static_cast<std::uint32_t>(kAheadBytes / row_bytes)) {}
 
-    void from(Tile& tile) const noexcept {
+    void begin(Tile& tile) const noexcept {
       bool is_straight = true;
       for (std::size_t i = 0; i < tile.count; ++i)
         is_straight &= !has_later(tile, i) || later(tile, i) == tile.rows[i] + rows_ * row_bytes_;
-      tile.ahead = is_straight ? kAheadBytes : 0;
+      tile.beside = is_straight ? kAheadBytes : 0;
       if (!is_straight) ask_for_later(tile);
     }
 
@@ -99,7 +106,7 @@ struct BlockLoops {
     [[gnu::always_inline]] void ask_for_later(const Tile& tile) const noexcept {
       for (std::size_t i = 0; i < tile.count; ++i)
         for (std::size_t line = 0; has_later(tile, i) && line < row_bytes_; line += kLineBytes)
-          __builtin_prefetch(reinterpret_cast<const void*>(reinterpret_cast<std::uintptr_t>(later(tile, i)) + line));
+          prefetch(later(tile, i), line);
     }
 
     const KeyWalk& walk_;
@@ -109,95 +116,121 @@ struct BlockLoops {
 
   // ---- scores -------------------------------------------------------------------------------------------------------
 
-  /// Dot products of `rows` query rows from `first` on with `keys` keys, whose head begins at `element`.
-  template <RowFormat format, std::size_t rows, std::size_t keys>
-  static void score_rows(const BlockShape& shape, const Tile& tile, std::size_t element, const float* q,
-                         std::size_t first) noexcept {
-    using Loads = RowLoads<Arch, format>;
-    // What is read again and again is kept out of memory that a store might be thought to change.
-    const std::size_t dim = shape.dim;
-    const std::size_t whole = dim / kPartialSums * kPartialSums;
-    const std::byte* k_row[keys];
-    const std::uintptr_t ahead = tile.ahead;
-    float* to[keys];
-    const float* q_row[rows];
-    for (std::size_t key = 0; key < keys; ++key) {
-      k_row[key] = tile.rows[key];
-      to[key] = tile.scores[key] + first;
+  /// A tile in registers, for one head after the other: what is read again and again is kept out of memory that a
+  /// store might be thought to change.
+  template <std::size_t keys>
+  struct ScoreTile {
+    const std::byte* rows[keys];
+    float* scores[keys];
+    std::uintptr_t beside;
+    std::size_t dim;
+    std::size_t padded;
+    std::size_t element = 0;   ///< where the head begins
+    const float* q = nullptr;  ///< the next query row
+
+    [[gnu::always_inline]] ScoreTile(const BlockShape& shape, const Tile& tile, const float* first) noexcept
+        : beside(tile.beside), dim(shape.dim), padded(shape.padded), q(first) {
+      for (std::size_t key = 0; key < keys; ++key) rows[key] = tile.rows[key], scores[key] = tile.scores[key];
     }
-    for (std::size_t row = 0; row < rows; ++row) q_row[row] = q + (first + row) * shape.padded;
-    Batch sums[Fit::kParts][rows][keys];
+    [[gnu::always_inline]] void next_rows(std::size_t count) noexcept {
+      q += count * padded;
+      for (std::size_t key = 0; key < keys; ++key) scores[key] += count;
+    }
+  };
+
+  /// Dot products of the next `count` query rows with the keys.
+  template <RowFormat format, std::size_t count, std::size_t keys, bool beside, bool ragged>
+  [[gnu::always_inline]] static void score_rows(ScoreTile<keys>& tile) noexcept {
+    using Loads = RowLoads<Arch, format>;
+    const std::size_t whole = ragged ? tile.dim / kPartialSums * kPartialSums : tile.dim;
+    Batch sums[Fit::kParts][count][keys];
     for (std::size_t part = 0; part < Fit::kParts; ++part) {
-      Batch sum[rows][keys];
-      for (std::size_t row = 0; row < rows; ++row)
+      Batch sum[count][keys];
+      for (std::size_t row = 0; row < count; ++row)
         for (std::size_t key = 0; key < keys; ++key) sum[row][key] = Batch(0.0F);
       const auto step = [&](std::size_t d, const Batch(&k)[keys]) {
-        for (std::size_t row = 0; row < rows; ++row) {
-          Batch query = Batch::load_unaligned(q_row[row] + d);
-          if constexpr (keys == kTileKeys) Fit::keep(query);
+        for (std::size_t row = 0; row < count; ++row) {
+          Batch query = Batch::load_unaligned(tile.q + row * tile.padded + d);
+          Fit::keep(query);
           for (std::size_t key = 0; key < keys; ++key) sum[row][key] = Fused<Arch>::add(query, k[key], sum[row][key]);
         }
       };
       for (std::size_t d = part * kSize; d < whole; d += kPartialSums) {
         Batch k[keys];
-        for (std::size_t key = 0; key < keys; ++key) k[key] = Loads::stream(k_row[key], element + d, ahead);
-        if constexpr (keys == kTileKeys)
-          for (std::size_t key = 0; key < keys; ++key) Fit::keep(k[key]);
+        for (std::size_t key = 0; key < keys; ++key) {
+          k[key] = beside ? Loads::stream(tile.rows[key], tile.element + d, tile.beside)
+                          : Loads::load(tile.rows[key], tile.element + d);
+          Fit::keep(k[key]);
+        }
         step(d, k);
       }
-      if (const std::size_t d = whole + part * kSize; d < dim) {
+      if (const std::size_t d = whole + part * kSize; ragged && d < tile.dim) {
         Batch k[keys];
-        for (std::size_t key = 0; key < keys; ++key) k[key] = Loads::load_some(k_row[key], element + d, dim - d);
+        for (std::size_t key = 0; key < keys; ++key)
+          k[key] = Loads::load_some(tile.rows[key], tile.element + d, tile.dim - d);
         step(d, k);
       }
-      for (std::size_t row = 0; row < rows; ++row)
+      for (std::size_t row = 0; row < count; ++row)
         for (std::size_t key = 0; key < keys; ++key) sums[part][row][key] = sum[row][key];
     }
-    Fit::template fold<0>(sums, to);
-    if constexpr (keys > kTileKeys) Fit::template fold<kTileKeys>(sums, to);
+    Fit::fold(sums, tile.scores);
+    tile.next_rows(count);
   }
 
-  template <RowFormat format, std::size_t keys>
-  static void score_tile(const BlockShape& shape, const Tile& tile, const float* q) noexcept {
-    for (std::size_t head = 0; head < shape.kv_heads; ++head) {
-      const std::size_t element = head * shape.dim;
-      std::size_t row = head * shape.rows;
-      const std::size_t end = row + shape.rows;
-      for (; row + Fit::kScoreRows <= end; row += Fit::kScoreRows)
-        score_rows<format, Fit::kScoreRows, keys>(shape, tile, element, q, row);
-      switch (end - row) {
-        case 3: score_rows<format, 3, keys>(shape, tile, element, q, row); break;
-        case 2: score_rows<format, 2, keys>(shape, tile, element, q, row); break;
-        case 1: score_rows<format, 1, keys>(shape, tile, element, q, row); break;
-        default: break;
+  /// All heads of a tile; each has `count` query rows, or more where `more`.
+  template <RowFormat format, std::size_t count, std::size_t keys, bool beside, bool ragged, bool more = false>
+  [[gnu::noinline]] static void score_heads(const BlockShape& shape, const Tile& given, const float* q) noexcept {
+    ScoreTile<keys> tile(shape, given, q);
+    const std::size_t heads = shape.kv_heads;
+    for (std::size_t head = 0; head < heads; ++head) {
+      score_rows<format, count, keys, beside, ragged>(tile);
+      if constexpr (more) {
+        std::size_t left = shape.rows - count;
+        for (; left >= count; left -= count) score_rows<format, count, keys, beside, ragged>(tile);
+        for (; left > 0; --left) score_rows<format, 1, keys, beside, ragged>(tile);
       }
+      tile.element += tile.dim;
     }
   }
 
-  template <RowFormat format, std::size_t keys>
+  template <RowFormat format, std::size_t keys, bool beside, bool ragged>
+  static void score_tile(const BlockShape& shape, const Tile& tile, const float* q) noexcept {
+    switch (shape.rows) {
+      case 1: return score_heads<format, 1, keys, beside, ragged>(shape, tile, q);
+      case 2: return score_heads<format, 2, keys, beside, ragged>(shape, tile, q);
+      case 3: return score_heads<format, 3, keys, beside, ragged>(shape, tile, q);
+      case 4: return score_heads<format, 4, keys, beside, ragged>(shape, tile, q);
+      default: return score_heads<format, 4, keys, beside, ragged, true>(shape, tile, q);
+    }
+  }
+
+  template <RowFormat format, std::size_t keys, class Asks, bool ragged = false>
   static void score_keys(const BlockShape& shape, const KeyWalk& walk, const float* q) noexcept {
-    constexpr auto kTiles = static_cast<std::uint32_t>(keys / kTileKeys);
-    const std::uint32_t end = walk.first + walk.tiles;
-    const LookAhead ahead(walk, RowLoads<Arch, format>::bytes(shape.kv_heads * shape.dim));
-    for (std::uint32_t i = walk.first; i < end; i += kTiles) {
+    const std::uint32_t places = static_cast<std::uint32_t>(keys) / walk.streams;
+    const std::uint32_t end = walk.first + walk.places;
+    const Asks asks(walk, bytes_of(format, shape.kv_heads * shape.dim));
+    for (std::uint32_t i = walk.first; i < end; i += places) {
       Tile tile;
       // Missing keys repeat the first one, whose scores are then written again, the same ones.
-      for (std::uint32_t at = i; at < i + kTiles; ++at)
-        for (std::uint32_t slot = 0; slot < kTileKeys; ++slot) {
-          const std::uint32_t key = at + slot * walk.apart;
+      for (std::uint32_t at = i; at < i + places; ++at)
+        for (std::uint32_t stream = 0; stream < walk.streams; ++stream) {
+          const std::uint32_t key = at + stream * walk.apart;
           tile.put(walk, at < end && key < walk.to ? key : i);
         }
-      ahead.from(tile);
-      score_tile<format, keys>(shape, tile, q);
+      asks.begin(tile);
+      score_tile<format, keys, Asks::kBeside, ragged>(shape, tile, q);
     }
   }
 
   template <RowFormat format>
   static void score_walk(const BlockShape& shape, const KeyWalk& walk, const float* q) noexcept {
-    if (RowLoads<Arch, format>::is_arithmetic_bound(shape.rows))
-      score_keys<format, Fit::kScoreKeysMax>(shape, walk, q);
-    else
-      score_keys<format, kTileKeys>(shape, walk, q);
+    // Only f32 rows have heads that end inside a batch; the others are decoded (blocked_attention.cpp).
+    if (format == RowFormat::f32 && shape.dim % kPartialSums != 0)
+      return score_keys<RowFormat::f32, kStreams, AskBeside, true>(shape, walk, q);
+    if (walk.asking == Asking::none) return score_keys<format, Fit::kScoreKeysMax, AskNothing>(shape, walk, q);
+    if (is_arithmetic_bound(format, shape.rows))
+      return score_keys<format, Fit::kScoreKeysMax, AskBeside>(shape, walk, q);
+    return score_keys<format, kStreams, AskBeside>(shape, walk, q);
   }
 
   static void score(const BlockShape& shape, RowFormat format, const KeyWalk& walk, const float* q) noexcept {
@@ -217,15 +250,14 @@ struct BlockLoops {
    public:
     explicit AskAhead(const Streams& streams) noexcept : streams_(streams) {}
     void ask() noexcept {
-      if (lines_ == kTileKeys * kSoftenBytes / kLineBytes) return;
-      const auto at = reinterpret_cast<std::uintptr_t>(streams_.at[lines_ % kTileKeys]);
-      __builtin_prefetch(reinterpret_cast<const void*>(at + lines_ / kTileKeys * kLineBytes));
-      ++lines_;
+      if (at_ == kStreams * streams_.lines) return;
+      prefetch(streams_.at[at_ % kStreams], at_ / kStreams * kLineBytes);
+      ++at_;
     }
 
    private:
     const Streams streams_;
-    std::size_t lines_ = 0;
+    std::size_t at_ = 0;
   };
 
   template <bool capped>
@@ -325,13 +357,13 @@ struct BlockLoops {
   // ---- weighted sums ------------------------------------------------------------------------------------------------
 
   /// Adds the V rows of `keys` keys of the tile, from `first_key` on, to `rows` sums.
-  template <RowFormat format, std::size_t rows, std::size_t keys>
+  template <RowFormat format, std::size_t rows, std::size_t keys, bool beside>
   static void add_rows(const BlockShape& shape, const Tile& tile, std::size_t first_key, std::size_t element,
                        float* sums, std::size_t first) noexcept {
     using Loads = RowLoads<Arch, format>;
     const std::size_t dim = shape.dim;
     const std::byte* v_row[keys];
-    const std::uintptr_t ahead = tile.ahead;
+    const std::uintptr_t ahead = tile.beside;
     float* sum_row[rows];
     Batch weights[rows][keys];
     for (std::size_t key = 0; key < keys; ++key) v_row[key] = tile.rows[first_key + key];
@@ -348,7 +380,8 @@ struct BlockLoops {
     const std::size_t whole = dim / kSize * kSize;
     for (std::size_t d = 0; d < whole; d += kSize) {
       Batch v[keys];
-      for (std::size_t key = 0; key < keys; ++key) v[key] = Loads::stream(v_row[key], element + d, ahead);
+      for (std::size_t key = 0; key < keys; ++key)
+        v[key] = beside ? Loads::stream(v_row[key], element + d, ahead) : Loads::load(v_row[key], element + d);
       step(d, v);
     }
     if (whole == dim) return;
@@ -357,34 +390,58 @@ struct BlockLoops {
     step(whole, v);
   }
 
-  /// As add_rows, of all the tile's keys to heads of whole strips, `parts` batches each, which stay in registers
-  /// meanwhile: of more than four keys this costs less than loading and storing each sum for every four.
-  template <RowFormat format, std::size_t rows, std::size_t parts>
-  static void add_strips(const BlockShape& shape, const Tile& tile, std::size_t element, float* sums,
-                         std::size_t first) noexcept {
+  /// As add_rows, for all the tile's keys, and for `rows` query rows from `first` on of each of `heads` heads of whole
+  /// strips, a few batches each, which stay in registers meanwhile.
+  template <RowFormat format, std::size_t rows, std::size_t keys, bool beside>
+  static void add_strips(const BlockShape& shape, const Tile& tile, std::size_t element, float* sums, std::size_t first,
+                         std::size_t heads) noexcept {
     using Loads = RowLoads<Arch, format>;
-    const std::uintptr_t ahead = tile.ahead;
+    constexpr std::size_t kParts = Fit::kAddParts;
     const std::size_t padded = shape.padded;
-    for (std::size_t d = 0; d < shape.dim; d += parts * kSize) {
-      float* const to = sums + first * padded + d;
-      Batch sum[rows][parts];
-      for (std::size_t row = 0; row < rows; ++row)
-        for (std::size_t part = 0; part < parts; ++part)
-          sum[row][part] = Batch::load_unaligned(to + row * padded + part * kSize);
-      for (std::size_t key = 0; key < tile.count; ++key) {
-        const float* const weights = tile.scores[key] + first;
-        Batch weight[rows];
-        for (std::size_t row = 0; row < rows; ++row) weight[row] = Batch(weights[row]);
-        for (std::size_t part = 0; part < parts; ++part) {
-          const Batch v = Loads::stream(tile.rows[key], element + d + part * kSize, ahead);
-          for (std::size_t row = 0; row < rows; ++row)
-            sum[row][part] = Fused<Arch>::add(weight[row], v, sum[row][part]);
+    const std::size_t strips = shape.dim / kStrip;
+    const std::uintptr_t ahead = tile.beside;
+    float* to[rows];
+    for (std::size_t row = 0; row < rows; ++row) to[row] = sums + (first + row) * padded;
+    for (std::size_t head = 0; head < heads; ++head) {
+      for (std::size_t strip = 0; strip < strips; ++strip) {
+        Batch sum[rows][kParts];
+        for (std::size_t row = 0; row < rows; ++row)
+          for (std::size_t part = 0; part < kParts; ++part)
+            sum[row][part] = Batch::load_unaligned(to[row] + part * kSize);
+        for (std::size_t key = 0; key < keys; ++key) {
+          const float* const weights = tile.scores[key] + first;
+          Batch weight[rows];
+          for (std::size_t row = 0; row < rows; ++row) weight[row] = Batch(weights[row]);
+          for (std::size_t part = 0; part < kParts; ++part) {
+            Batch v = beside ? Loads::stream(tile.rows[key], element + part * kSize, ahead)
+                             : Loads::load(tile.rows[key], element + part * kSize);
+            Fit::keep(v);
+            for (std::size_t row = 0; row < rows; ++row)
+              sum[row][part] = Fused<Arch>::add(weight[row], v, sum[row][part]);
+          }
         }
+        for (std::size_t row = 0; row < rows; ++row) {
+          for (std::size_t part = 0; part < kParts; ++part) sum[row][part].store_unaligned(to[row] + part * kSize);
+          to[row] += kStrip;
+        }
+        element += kStrip;
       }
-      for (std::size_t row = 0; row < rows; ++row)
-        for (std::size_t part = 0; part < parts; ++part)
-          sum[row][part].store_unaligned(to + row * padded + part * kSize);
+      first += rows;
+      for (std::size_t row = 0; row < rows; ++row) to[row] += rows * padded - strips * kStrip;
     }
+  }
+  static constexpr std::size_t kStrip = Fit::kAddParts * kSize;
+  /// Strips pay where there are more keys than add_rows takes, or all lie in a cache.
+  template <bool beside>
+  static bool has_strips(const BlockShape& shape, const Tile& tile) noexcept {
+    return shape.dim % kStrip == 0 && (tile.count == kTileKeysMax || (!beside && tile.count == kTileKeysMax / 2));
+  }
+  template <RowFormat format, std::size_t rows, bool beside>
+  static void add_strips_of(const BlockShape& shape, const Tile& tile, std::size_t element, float* sums,
+                            std::size_t first, std::size_t heads) noexcept {
+    if (tile.count == kTileKeysMax)
+      return add_strips<format, rows, kTileKeysMax, beside>(shape, tile, element, sums, first, heads);
+    add_strips<format, rows, kTileKeysMax / 2, beside>(shape, tile, element, sums, first, heads);
   }
 
   static bool sees(const RunningRows& running, std::size_t row, std::uint32_t index) noexcept {
@@ -400,70 +457,89 @@ struct BlockLoops {
     return true;
   }
 
-  template <RowFormat format, std::size_t rows>
+  template <RowFormat format, std::size_t rows, bool beside>
   static void add_all(const BlockShape& shape, const Tile& tile, std::size_t element, float* sums,
                       std::size_t first) noexcept {
-    constexpr std::size_t kAtOnce = 2 * kTileKeys;
-    if (tile.count > kAtOnce && shape.dim % (Fit::kAddParts * kSize) == 0)
-      return add_strips<format, rows, Fit::kAddParts>(shape, tile, element, sums, first);
+    if (has_strips<beside>(shape, tile))
+      return add_strips_of<format, rows, beside>(shape, tile, element, sums, first, 1);
+    constexpr std::size_t kAtOnce = 2 * kStreams;
     for (std::size_t key = 0; key < tile.count; key += kAtOnce) {
       switch (tile.count - key) {
-        case 1: add_rows<format, rows, 1>(shape, tile, key, element, sums, first); break;
-        case 2: add_rows<format, rows, 2>(shape, tile, key, element, sums, first); break;
-        case 3: add_rows<format, rows, 3>(shape, tile, key, element, sums, first); break;
-        default: add_rows<format, rows, kAtOnce>(shape, tile, key, element, sums, first); break;
+        case 1: add_rows<format, rows, 1, beside>(shape, tile, key, element, sums, first); break;
+        case 2: add_rows<format, rows, 2, beside>(shape, tile, key, element, sums, first); break;
+        case 3: add_rows<format, rows, 3, beside>(shape, tile, key, element, sums, first); break;
+        default: add_rows<format, rows, kAtOnce, beside>(shape, tile, key, element, sums, first); break;
       }
     }
   }
 
-  template <RowFormat format, std::size_t rows>
+  template <RowFormat format, std::size_t rows, bool beside>
   static void add_seen(const BlockShape& shape, const Tile& tile, std::size_t element, const RunningRows& running,
                        std::size_t first) noexcept {
-    if (all_see(running, first, rows, tile)) return add_all<format, rows>(shape, tile, element, running.sums, first);
+    if (all_see(running, first, rows, tile))
+      return add_all<format, rows, beside>(shape, tile, element, running.sums, first);
     for (std::size_t key = 0; key < tile.count; ++key)
       for (std::size_t row = first; row < first + rows; ++row)
-        if (sees(running, row, tile.index[key])) add_rows<format, 1, 1>(shape, tile, key, element, running.sums, row);
+        if (sees(running, row, tile.index[key]))
+          add_rows<format, 1, 1, beside>(shape, tile, key, element, running.sums, row);
   }
 
-  template <RowFormat format>
+  template <RowFormat format, bool beside>
   static void add_tile(const BlockShape& shape, const Tile& tile, const RunningRows& running) noexcept {
-    for (std::size_t head = 0; head < shape.kv_heads; ++head) {
+    const std::size_t heads = shape.kv_heads;
+    if (running.from == nullptr && has_strips<beside>(shape, tile) && shape.rows <= Fit::kAddRows) {
+      switch (shape.rows) {
+        case 1: return add_strips_of<format, 1, beside>(shape, tile, 0, running.sums, 0, heads);
+        case 2: return add_strips_of<format, 2, beside>(shape, tile, 0, running.sums, 0, heads);
+        case 3: return add_strips_of<format, 3, beside>(shape, tile, 0, running.sums, 0, heads);
+        default: return add_strips_of<format, 4, beside>(shape, tile, 0, running.sums, 0, heads);
+      }
+    }
+    for (std::size_t head = 0; head < heads; ++head) {
       const std::size_t element = head * shape.dim;
       std::size_t row = head * shape.rows;
       const std::size_t end = row + shape.rows;
       for (; row + Fit::kAddRows <= end; row += Fit::kAddRows)
-        add_seen<format, Fit::kAddRows>(shape, tile, element, running, row);
+        add_seen<format, Fit::kAddRows, beside>(shape, tile, element, running, row);
       switch (end - row) {
-        case 3: add_seen<format, 3>(shape, tile, element, running, row); break;
-        case 2: add_seen<format, 2>(shape, tile, element, running, row); break;
-        case 1: add_seen<format, 1>(shape, tile, element, running, row); break;
+        case 3: add_seen<format, 3, beside>(shape, tile, element, running, row); break;
+        case 2: add_seen<format, 2, beside>(shape, tile, element, running, row); break;
+        case 1: add_seen<format, 1, beside>(shape, tile, element, running, row); break;
         default: break;
       }
     }
   }
 
-  template <RowFormat format>
-  static void add_walk(const BlockShape& shape, const KeyWalk& walk, const RunningRows& running) noexcept {
-    // Where a part of the block is missing, keys of the next tile fill this one up: that changes no order.
+  /// `keys` of them at a time. Where a stream has no key, keys of the next place fill the tile up: that changes no
+  /// order.
+  template <RowFormat format, class Asks>
+  static void add_keys(const BlockShape& shape, const KeyWalk& walk, const RunningRows& running,
+                       std::size_t keys) noexcept {
     Tile tile;
-    const std::size_t row_bytes = RowLoads<Arch, format>::bytes(shape.kv_heads * shape.dim);
-    const std::size_t most =
-        RowLoads<Arch, format>::is_arithmetic_bound(shape.rows) ? keys_together(row_bytes) : kTileKeys;
-    const LookAhead ahead(walk, row_bytes);
-    for (std::uint32_t i = walk.first; i < walk.first + walk.tiles; ++i) {
-      for (std::uint32_t slot = 0; slot < kTileKeys; ++slot) {
-        const std::uint32_t key = i + slot * walk.apart;
+    const Asks asks(walk, bytes_of(format, shape.kv_heads * shape.dim));
+    const auto add_those = [&] {
+      asks.begin(tile);
+      add_tile<format, Asks::kBeside>(shape, tile, running);
+      tile.count = 0;
+    };
+    for (std::uint32_t i = walk.first; i < walk.first + walk.places; ++i) {
+      for (std::uint32_t stream = 0; stream < walk.streams; ++stream) {
+        const std::uint32_t key = i + stream * walk.apart;
         if (key < walk.from || key >= walk.to) continue;
         tile.put(walk, key);
-        if (tile.count < most) continue;
-        ahead.from(tile);
-        add_tile<format>(shape, tile, running);
-        tile.count = 0;
+        if (tile.count == keys) add_those();
       }
     }
-    if (tile.count == 0) return;
-    ahead.from(tile);
-    add_tile<format>(shape, tile, running);
+    if (tile.count > 0) add_those();
+  }
+
+  template <RowFormat format>
+  static void add_walk(const BlockShape& shape, const KeyWalk& walk, const RunningRows& running) noexcept {
+    if (walk.asking == Asking::none) return add_keys<format, AskNothing>(shape, walk, running, kTileKeysMax);
+    const std::size_t keys = is_arithmetic_bound(format, shape.rows)
+                                 ? keys_together(bytes_of(format, shape.kv_heads * shape.dim))
+                                 : kStreams;
+    add_keys<format, AskBeside>(shape, walk, running, keys);
   }
 
   static void add(const BlockShape& shape, RowFormat format, const KeyWalk& walk, const RunningRows& running) noexcept {

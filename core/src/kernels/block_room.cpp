@@ -19,9 +19,10 @@ BlockRoom::BlockRoom(std::uint32_t q_heads, std::uint32_t kv_heads, std::uint32_
   const std::size_t rows = std::size_t{q_heads} * std::min(queries, kQueriesAtOnce);
   padded_dim = pad(head_dim);
   q = rows * padded_dim;
-  by_row = pad(rows);
+  // Groups of whole fours leave none over, whatever the number of queries.
+  by_row = pad(q_heads / kv_heads % (kSpareRows + 1) == 0 ? rows : rows + kSpareRows);
   scores = by_row * keys_of_block(kv_elements);
-  decoded = pad(kTileKeys * kv_elements);
+  decoded = pad(kStreams * kv_elements);
 }
 
 float* aligned_room(std::span<std::byte> room) noexcept {

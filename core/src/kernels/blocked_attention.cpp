@@ -10,6 +10,8 @@
 #include <limits>
 #include <utility>
 
+#include <unistd.h>
+
 #if defined(__x86_64__)
 #include <cpuid.h>
 #endif
@@ -113,7 +115,7 @@ class BlockedQueries {
     const Position last = input_.first_query + first_ + count_ - 1;
     Sight sight = sight_of(input_, input_.first_query + first_);
     sight.query = last;
-    ask_for_first(runs, sight);
+    if (!input_.rows_in_cache) ask_for_first(runs, sight);
     begin();
     for (const Run& run : runs)
       for (const Overlap rows : seen_rows(run, sight)) take_rows(run, rows);
@@ -200,7 +202,7 @@ class BlockedQueries {
     if (block_.empty()) return;
     bound_rows();
     score();
-    ask_ahead(next);
+    if (!input_.rows_in_cache) ask_ahead(next);
     kernels_.soften(shape_, {scores_, stride_, block_.from, block_.to, v_streams()}, running_);
     add();
     block_.from = block_.to = 0;
@@ -216,19 +218,20 @@ class BlockedQueries {
   /// Inline, since GCC 12 drops calls of functions that do nothing but prefetch.
   [[gnu::always_inline]] void ask_ahead(const NextRows& next) const noexcept {
     const std::uint32_t count = std::min(next.rows.to - next.rows.from, block_keys_);
-    const std::uint32_t apart = std::max((count + 1) / static_cast<std::uint32_t>(kTileKeys), 1U);
+    const std::uint32_t apart = std::max((count + 1) / static_cast<std::uint32_t>(kStreams), 1U);
     for (std::uint32_t i = 0; i < count; i += apart) {
-      const auto at = reinterpret_cast<std::uintptr_t>(next.run.k_row(next.rows.from + i));
       for (std::size_t line = 0; line < kAheadBytes; line += kLineBytes)
-        __builtin_prefetch(reinterpret_cast<const void*>(at + line));
+        prefetch(next.run.k_row(next.rows.from + i), line);
     }
   }
   /// Where the streams over this block's V rows begin; those that are missing are as another one.
   [[nodiscard]] Streams v_streams() const noexcept {
     Streams streams;
-    const auto apart = static_cast<std::uint32_t>(block_keys_ / kTileKeys);
+    if (input_.rows_in_cache) return streams;
+    streams.lines = kSoftenLines;
+    const auto apart = static_cast<std::uint32_t>(block_keys_ / kStreams);
     const std::byte* row = block_.v.at[block_.from];
-    for (std::uint32_t stream = 0; stream < kTileKeys; ++stream) {
+    for (std::uint32_t stream = 0; stream < kStreams; ++stream) {
       const std::uint32_t key = std::max(stream * apart, block_.from);
       if (key < std::min((stream + 1) * apart, block_.to) && block_.v.at[key] != nullptr) row = block_.v.at[key];
       streams.at[stream] = row;
@@ -262,10 +265,11 @@ class BlockedQueries {
     walk.stride = stride_;
     walk.from = from;
     walk.to = to;
+    walk.asking = input_.rows_in_cache ? Asking::none : Asking::beside;
     return walk;
   }
 
-  /// Decodes a row into one of the room's kTileKeys.
+  /// Decodes a row into one of the room's kStreams.
   void decode(PlaneRows& rows, std::uint32_t key, std::size_t slot) const noexcept {
     const std::span<float> values(decoded_ + slot * elements_, elements_);
     const RowCode& code = *rows.code[key];
@@ -273,7 +277,8 @@ class BlockedQueries {
     rows.at[key] = reinterpret_cast<const std::byte*>(values.data());
   }
 
-  /// Scores each stretch of keys whose rows are read alike, half of the stretch apart.
+  /// Scores each stretch of keys whose rows are read alike: half of the stretch apart, or one after the other where
+  /// they lie in a cache.
   void score() noexcept {
     for (std::uint32_t from = block_.from; from < block_.to;) {
       if (block_.k.at[from] == nullptr) {
@@ -283,9 +288,11 @@ class BlockedQueries {
       const std::uint32_t to = block_.k.alike(from, block_.to, shape_.dim);
       const ReadAs as = read_as(block_.k.code[from], shape_.dim);
       KeyWalk keys = walk(block_.k, from, to);
-      keys.apart = static_cast<std::uint32_t>((to - from + kTileKeys - 1) / kTileKeys);
-      keys.tiles = as.decoded ? 1 : keys.apart;
-      for (keys.first = from; keys.first < from + keys.apart; keys.first += keys.tiles) {
+      if (as.decoded) keys.asking = Asking::beside;
+      keys.streams = keys.asking == Asking::none ? 1 : static_cast<std::uint32_t>(kStreams);
+      keys.apart = (to - from + keys.streams - 1) / keys.streams;
+      keys.places = as.decoded ? 1 : keys.apart;
+      for (keys.first = from; keys.first < from + keys.apart; keys.first += keys.places) {
         if (as.decoded) decode_tile(block_.k, keys);
         kernels_.score(shape_, as.format, keys, q_);
       }
@@ -295,17 +302,17 @@ class BlockedQueries {
 
   void decode_tile(PlaneRows& rows, const KeyWalk& keys) const noexcept {
     std::uint32_t key = keys.first;
-    for (std::size_t slot = 0; slot < kTileKeys && key < keys.to; ++slot, key += keys.apart) decode(rows, key, slot);
+    for (std::size_t slot = 0; slot < kStreams && key < keys.to; ++slot, key += keys.apart) decode(rows, key, slot);
   }
 
   /// Keys are half of the block apart: the order of additions must depend neither on how much of the block is
   /// there nor on how its rows are coded.
   void add() noexcept {
     KeyWalk keys = walk(block_.v, block_.from, block_.to);
-    keys.apart = static_cast<std::uint32_t>(block_keys_ / kTileKeys);
+    keys.apart = static_cast<std::uint32_t>(block_keys_ / kStreams);
     const ReadAs as = read_as(block_.v.code[block_.from], shape_.dim);
     if (!as.decoded && block_.v.alike(block_.from, block_.to, shape_.dim) == block_.to) {
-      keys.tiles = keys.apart;
+      keys.places = keys.apart;
       return kernels_.add(shape_, as.format, keys, running_);
     }
     for (std::uint32_t i = 0; i < keys.apart; ++i)
@@ -319,7 +326,7 @@ class BlockedQueries {
     if (as.decoded) decode(block_.v, key, 0);
     keys.from = keys.first = key;
     keys.to = key + 1;
-    keys.tiles = 1;
+    keys.places = 1;
     kernels_.add(shape_, as.format, keys, running_);
   }
 
@@ -370,6 +377,11 @@ InstructionSet widest_instruction_set() noexcept {
                                        : runs(InstructionSet::avx2) ? InstructionSet::avx2
                                                                     : InstructionSet::baseline;
   return widest;
+}
+
+bool stays_in_cache(std::uint64_t bytes) noexcept {
+  static const long size = sysconf(_SC_LEVEL2_CACHE_SIZE);
+  return size > 0 && bytes <= static_cast<std::uint64_t>(size) / 2;
 }
 
 void attend_blocked(const AttentionInput& input, std::span<const Run> runs_given, std::span<float> out,

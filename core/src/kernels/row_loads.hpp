@@ -11,9 +11,6 @@
 
 namespace kvwitness::core {
 
-inline constexpr std::size_t kQ8Values = 32;
-inline constexpr std::size_t kQ8Bytes = 34;  ///< an f16 scale, then 32 int8 (core/codes.hpp)
-
 template <class Arch>
 struct NarrowLoads {
   using Batch = xsimd::batch<float, Arch>;
@@ -61,10 +58,10 @@ template <class Arch, RowFormat format>
 struct RowLoads {
   using Batch = xsimd::batch<float, Arch>;
 
-  /// `load` for rows that are read from end to end: asks for what comes a little later, `ahead` bytes behind, also
+  /// `load` for rows that are read from end to end: asks for what comes a little later, `beside` bytes behind, also
   /// behind the row, since the processor's own prefetching waits at each page for a few misses.
-  static Batch stream(const std::byte* row, std::size_t element, std::uintptr_t ahead) noexcept {
-    __builtin_prefetch(reinterpret_cast<const void*>(reinterpret_cast<std::uintptr_t>(at(row, element)) + ahead));
+  static Batch stream(const std::byte* row, std::size_t element, std::uintptr_t beside) noexcept {
+    prefetch(at(row, element), beside);
     return load(row, element);
   }
 
@@ -72,18 +69,6 @@ struct RowLoads {
     if constexpr (format == RowFormat::f32) return row + element * sizeof(float);
     if constexpr (format == RowFormat::q8_0) return row + element / kQ8Values * kQ8Bytes + 2 + element % kQ8Values;
     return row + element * 2;
-  }
-
-  /// Of whole blocks of values.
-  static constexpr std::size_t bytes(std::size_t values) noexcept {
-    if constexpr (format == RowFormat::f32) return values * sizeof(float);
-    if constexpr (format == RowFormat::q8_0) return values / kQ8Values * kQ8Bytes;
-    return values * 2;
-  }
-
-  /// True where so many query rows for each value read make arithmetic the limit, not memory: more than one a byte.
-  static constexpr bool is_arithmetic_bound(std::size_t query_rows) noexcept {
-    return query_rows * kQ8Values > bytes(kQ8Values);
   }
 
   /// Values [element, element + Batch::size) of a row; of q8_0 they lie in one block.

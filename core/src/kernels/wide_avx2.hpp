@@ -38,17 +38,17 @@ struct Registers<xsimd::avx2> {
   using Batch = xsimd::batch<float, xsimd::avx2>;
   static constexpr std::size_t kParts = 2;
   static constexpr std::size_t kScoreRows = 4;
-  static constexpr std::size_t kScoreKeysMax = kTileKeys;
+  static constexpr std::size_t kScoreKeysMax = kStreams;
   static constexpr std::size_t kAddRows = 2;
   static constexpr std::size_t kAddParts = 4;
 
   static void keep(Batch& value) noexcept { asm("" : "+x"(value.data)); }
 
   /// Four sums of each of two keys, one key in each half.
-  template <std::size_t key, std::size_t rows, std::size_t keys>
-  static __m256 fours(const Batch (&sums)[kParts][rows][keys], std::size_t row) noexcept {
-    const __m256 a = sums[0][row][key] + sums[1][row][key];
-    const __m256 b = sums[0][row][key + 1] + sums[1][row][key + 1];
+  template <std::size_t rows>
+  static __m256 fours(const Batch (&sums)[kParts][rows][2], std::size_t row) noexcept {
+    const __m256 a = sums[0][row][0] + sums[1][row][0];
+    const __m256 b = sums[0][row][1] + sums[1][row][1];
     return _mm256_add_ps(_mm256_permute2f128_ps(a, b, 0x20), _mm256_permute2f128_ps(a, b, 0x31));
   }
   /// Two sums of each key of two rows.
@@ -56,14 +56,15 @@ struct Registers<xsimd::avx2> {
     return _mm256_add_ps(_mm256_shuffle_ps(a, b, 0x44), _mm256_shuffle_ps(a, b, 0xee));
   }
 
-  /// Where there are fewer than four rows one of them is folded again in place of those missing.
-  template <std::size_t key, std::size_t rows, std::size_t keys>
-  static void fold(const Batch (&sums)[kParts][rows][keys], float* const (&to)[keys]) noexcept {
-    const __m256 a = twos(fours<key>(sums, 0), fours<key>(sums, rows > 1 ? 1 : 0));
-    const __m256 b = rows > 2 ? twos(fours<key>(sums, rows > 2 ? 2 : 0), fours<key>(sums, rows - 1)) : a;
-    float totals[kTileKeys][4];
-    _mm256_storeu_ps(totals[0], _mm256_add_ps(_mm256_shuffle_ps(a, b, 0x88), _mm256_shuffle_ps(a, b, 0xdd)));
-    for (std::size_t i = 0; i < kTileKeys; ++i) std::memcpy(to[key + i], totals[i], rows * sizeof(float));
+  /// Where there are fewer than four rows one of them is folded again in place of those missing, and written behind
+  /// them.
+  template <std::size_t rows>
+  [[gnu::always_inline]] static void fold(const Batch (&sums)[kParts][rows][2], float* const* to) noexcept {
+    const __m256 a = twos(fours(sums, 0), fours(sums, rows > 1 ? 1 : 0));
+    const __m256 b = rows > 2 ? twos(fours(sums, rows > 2 ? 2 : 0), fours(sums, rows - 1)) : a;
+    const __m256 totals = _mm256_add_ps(_mm256_shuffle_ps(a, b, 0x88), _mm256_shuffle_ps(a, b, 0xdd));
+    _mm_storeu_ps(to[0], _mm256_castps256_ps128(totals));
+    _mm_storeu_ps(to[1], _mm256_extractf128_ps(totals, 1));
   }
 };
 

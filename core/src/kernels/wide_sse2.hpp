@@ -34,7 +34,7 @@ struct Registers<xsimd::sse2> {
   using Batch = xsimd::batch<float, xsimd::sse2>;
   static constexpr std::size_t kParts = 4;
   static constexpr std::size_t kScoreRows = 4;
-  static constexpr std::size_t kScoreKeysMax = kTileKeys;
+  static constexpr std::size_t kScoreKeysMax = kStreams;
   static constexpr std::size_t kAddRows = 2;
   static constexpr std::size_t kAddParts = 4;
 
@@ -49,15 +49,14 @@ struct Registers<xsimd::sse2> {
     return _mm_add_ps(_mm_shuffle_ps(a, b, 0x44), _mm_shuffle_ps(a, b, 0xee));
   }
 
-  /// Where there are fewer than four rows one of them is folded again in place of those missing.
-  template <std::size_t key, std::size_t rows, std::size_t keys>
-  static void fold(const Batch (&sums)[kParts][rows][keys], float* const (&to)[keys]) noexcept {
-    for (std::size_t at = key; at < key + kTileKeys; ++at) {
-      const __m128 a = twos(fours(sums, 0, at), fours(sums, rows > 1 ? 1 : 0, at));
-      const __m128 b = rows > 2 ? twos(fours(sums, rows > 2 ? 2 : 0, at), fours(sums, rows - 1, at)) : a;
-      float totals[4];
-      _mm_storeu_ps(totals, _mm_add_ps(_mm_shuffle_ps(a, b, 0x88), _mm_shuffle_ps(a, b, 0xdd)));
-      std::memcpy(to[at], totals, rows * sizeof(float));
+  /// Where there are fewer than four rows one of them is folded again in place of those missing, and written behind
+  /// them.
+  template <std::size_t rows, std::size_t keys>
+  [[gnu::always_inline]] static void fold(const Batch (&sums)[kParts][rows][keys], float* const* to) noexcept {
+    for (std::size_t key = 0; key < keys; ++key) {
+      const __m128 a = twos(fours(sums, 0, key), fours(sums, rows > 1 ? 1 : 0, key));
+      const __m128 b = rows > 2 ? twos(fours(sums, rows > 2 ? 2 : 0, key), fours(sums, rows - 1, key)) : a;
+      _mm_storeu_ps(to[key], _mm_add_ps(_mm_shuffle_ps(a, b, 0x88), _mm_shuffle_ps(a, b, 0xdd)));
     }
   }
 };

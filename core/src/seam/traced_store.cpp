@@ -85,6 +85,7 @@ void TracedStore::reserve_rooms() {
   std::uint64_t copy_bytes = 0;
   std::uint64_t k_row = 0;
   std::uint64_t v_row = 0;
+  std::uint64_t all_rows = 0;
   for (LayerIndex layer = 0; layer < layers; ++layer) {
     const std::uint64_t k = k_row_bytes(config(), layer);
     const std::uint64_t v = v_row_bytes(config(), layer);
@@ -93,10 +94,12 @@ void TracedStore::reserve_rooms() {
     if (is_copied)
       copy_bytes = std::max(copy_bytes, (k + v) * config().layers[layer].capacity +
                                             2 * f32 * recent_slots(config(), layer) + kRoomBetweenCopies);
+    all_rows += (k + v) * config().layers[layer].capacity * config().sequences;
     k_row = std::max({k_row, k, f32});
     v_row = std::max({v_row, v, f32});
   }
   row_room_.resize(2 * std::max(k_row, v_row) / sizeof(float));
+  rows_in_cache_ = stays_in_cache(all_rows);
   std::size_t block_room = 0;
   for (const LayerGeometry& layer : config().layers)
     block_room =

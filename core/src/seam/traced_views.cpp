@@ -339,6 +339,7 @@ Outcome<Done> TracedStore::attend(trace::ViewId id, const AttentionInput& input,
   AttentionInput with_room = input;
   const bool is_known = knows(view.subject.sequence, view.subject.layer);
   with_room.block_room = block_room_;
+  with_room.rows_in_cache |= rows_in_cache_;
   with_room.row_room = std::span(row_room_).first(is_known ? 2 * config().layers[view.subject.layer].kv_elements() : 0);
   const bool is_own = attends_itself(view, input);
   const auto attended = measured<Done>(call, [&]() -> Outcome<Done> {

@@ -32,6 +32,9 @@ struct AttentionInput {
   /// Scratch of `block_room_bytes` (blocked_attention.hpp) for these heads and queries; what blocked attention needs.
   /// TracedStore gives its own.
   std::span<std::byte> block_room{};
+  /// The rows are expected in the processor's caches (`stays_in_cache` in blocked_attention.hpp): they are not asked for
+  /// ahead of their use then. Changes no bit. TracedStore says so of small stores.
+  bool rows_in_cache = false;
   /// [q_heads] learned logits that join the maximum and the denominator and carry no value (gpt-oss); empty: none.
   std::span<const float> sink_logits{};
 };

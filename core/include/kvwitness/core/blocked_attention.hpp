@@ -27,6 +27,10 @@ enum class InstructionSet : std::uint8_t { baseline, avx2, avx512 };
 /// Keys of a block, for rows of so many values.
 [[nodiscard]] std::uint32_t keys_of_block(std::size_t kv_elements) noexcept;
 
+/// True where so many bytes of rows, read for each token, are likely to lie in the processor's caches when they are read
+/// again: at most half of the second-level cache. False where the system does not tell its size.
+[[nodiscard]] bool stays_in_cache(std::uint64_t bytes) noexcept;
+
 /// Online softmax by blocks of keys (Dao et al., FlashAttention, arXiv:2205.14135) over a run list: what
 /// `attend_online` promises, in another order of additions. A K or V row is read once for all query heads that share it
 /// and for all queries computed together. f32, f16, bf16 and q8_0 rows are read where they lie; others, and coded rows

@@ -277,6 +277,7 @@ class TracedStore {
   RowCode v_code_;
   std::vector<float> row_room_;        ///< where attention decodes a row of each side
   std::vector<std::byte> block_room_;  ///< scratch of blocked attention
+  bool rows_in_cache_ = false;         ///< all rows of all layers are few enough
   std::uint64_t changes_ = 0;          ///< accepted appends and edits
   bool is_loss_told_ = false;
 };
