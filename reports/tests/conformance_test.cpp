@@ -266,6 +266,16 @@ BOOST_AUTO_TEST_CASE(a_report_of_the_whole_library_counts_what_was_exercised) {
   BOOST_TEST(part["capabilities"].size() > 5U);
   BOOST_TEST(cases > 0U);
   BOOST_TEST(report_of("--filter 'ring/every-wrap-offset[before=9]'")["capabilities"].is_null());
+  BOOST_TEST((report_of("--shard 1/40 --fail-fast")["capabilities"] == part["capabilities"]));
+}
+
+/// Where a failure ended the run, the cases behind it may exercise what nothing did so far.
+BOOST_AUTO_TEST_CASE(what_fail_fast_left_out_is_not_missed) {
+  const auto finished = run_shell(KVWITNESS_BINARY_DIR
+                                  "/bin/kvwitness conform --store mutant:ring-physical-order --report json=- "
+                                  "--shrink-time 0 --shard 1/40 --fail-fast");
+  BOOST_TEST(finished.code == 1);
+  BOOST_TEST(nlohmann::json::parse(finished.output)["capabilities"].is_null());
 }
 
 BOOST_AUTO_TEST_CASE(the_program_says_what_it_cannot_ask) {

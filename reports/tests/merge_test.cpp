@@ -208,6 +208,11 @@ BOOST_AUTO_TEST_CASE(what_no_shard_exercised_fails_where_they_are_merged) {
   BOOST_TEST(says(junit.str(), "<failure message=\"ring declares clear, which no scenario exercised\""), junit.str());
   shards[1].result.capabilities.reset();
   BOOST_TEST(says(error_of(shards), "declares other capabilities"), error_of(shards));
+  shards[1].result.cases.back().skipped_because = "not run: a case before it failed (--fail-fast)";
+  BOOST_TEST(!reports::merge_shards(shards).capabilities.has_value());
+  std::swap(shards[0].result.capabilities, shards[1].result.capabilities);
+  std::swap(shards[0].result.cases.back().skipped_because, shards[1].result.cases.back().skipped_because);
+  BOOST_TEST(!reports::merge_shards(shards).capabilities.has_value());
 }
 
 BOOST_AUTO_TEST_SUITE_END()

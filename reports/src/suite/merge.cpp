@@ -2,6 +2,8 @@
 
 #include "kvwitness/trace/error.hpp"
 
+#include "suite/not_run.hpp"
+
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -71,11 +73,14 @@ SuiteResult merge_shards(std::vector<ShardReport> shards) {
   for (const ShardReport& report : shards) require_whole(report);
   SuiteResult whole;
   whole.selection = shards.front().result.selection;
-  whole.capabilities = shards.front().result.capabilities;
+  // Nobody knows what cases that were not run would have exercised.
+  const bool is_cut_short =
+      std::ranges::any_of(shards, [](const ShardReport& report) { return was_cut_short(report.result); });
+  if (!is_cut_short) whole.capabilities = shards.front().result.capabilities;
   if (whole.capabilities)
     for (CapabilityUse& use : *whole.capabilities) use.cases = 0;
   for (ShardReport& report : shards) {
-    add_capabilities(whole, report);
+    if (!is_cut_short) add_capabilities(whole, report);
     whole.seconds += report.result.seconds;
     // Every shard tells all of them; a day may have ended between two shards.
     for (std::string& line : report.result.stale_baselines) {

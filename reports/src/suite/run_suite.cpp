@@ -8,6 +8,7 @@
 #include "formats/case_json.hpp"
 #include "suite/budget_check.hpp"
 #include "suite/known_failure_check.hpp"
+#include "suite/not_run.hpp"
 #include "suite/script_goldens.hpp"
 #include "suite/stopwatch.hpp"
 #include "suite/workers.hpp"
@@ -24,10 +25,8 @@ namespace fs = std::filesystem;
 
 bool asks_for_whole_library(const std::vector<fs::path>& paths, const SuiteOptions& options) {
   return paths == std::vector{default_library()} && options.filter.empty() && options.tags.empty() &&
-         options.params.empty() && !options.only && !options.fail_fast;
+         options.params.empty() && !options.only;
 }
-
-constexpr const char* kNotRun = "not run: a case before it failed (--fail-fast)";
 
 /// One case on one store, before it is run.
 struct Task {
@@ -216,9 +215,11 @@ class Results {
   [[nodiscard]] SuiteResult finish() {
     for (std::size_t i = result_.cases.size(); i < work_->tasks().size(); ++i) {
       const Task& task = work_->tasks()[i];
-      result_.cases.push_back(work_->skipped(task, task.unmet.empty() ? kNotRun : task.unmet));
+      result_.cases.push_back(work_->skipped(task, task.unmet.empty() ? std::string(kNotRun) : task.unmet));
       if (options_->on_case) options_->on_case(result_.cases.back());
     }
+    // It may be what exercises a capability.
+    if (was_cut_short(result_)) result_.capabilities.reset();
     for (ScriptGoldens& goldens : goldens_) goldens.finish(result_.stale_baselines);
     budgets_.finish(work_->scripts(), work_->registry(), result_.stale_baselines);
     work_->known().finish(work_->scripts(), work_->registry(), result_.stale_baselines);

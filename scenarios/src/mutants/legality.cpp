@@ -50,6 +50,22 @@ class SwallowsRefusalRing final : public PlainRing {
   }
 };
 
+class TruncateExtendsFlat final : public PlainFlat {
+  using PlainFlat::PlainFlat;
+  RefusalCode truncate_answer(Cell cell, Position to) const noexcept override {
+    const RefusalCode answer = PlainFlat::truncate_answer(cell, to);
+    const bool has_room = to <= geometry(cell.layer).capacity;
+    return answer == RefusalCode::future && has_room ? RefusalCode::none : answer;
+  }
+  void truncate_cell(Cell cell, Position to) noexcept override {
+    if (Held& now = held(cell); to > now.end) {
+      now.end = to;
+    } else {
+      PlainFlat::truncate_cell(cell, to);
+    }
+  }
+};
+
 class AlwaysStaleFlat final : public PlainFlat {
   using PlainFlat::PlainFlat;
   Outcome<core::Done> still_valid(const core::Window& window) const override {
@@ -78,6 +94,9 @@ std::span<const Mutant> legality_mutants() {
       store_mutant<SwallowsRefusalRing>({"swallows-refusal", "rollback-past-wrap", "ml-explore/mlx-lm#1427",
                                          "expected-outcome", "a rollback that cannot be done reports success",
                                          "rejected drafts could not be removed, and nobody was told"}),
+      store_mutant<TruncateExtendsFlat>({"truncate-extends", "range-edit", "", "expected-outcome",
+                                         "a rollback past the end shows rows that nobody wrote",
+                                         "the length is a number beside the rows, and was taken over"}),
       store_mutant<AlwaysStaleFlat>({"view-always-stale", "legal-refused", "", "legal-refused",
                                      "every window is stale as soon as it is open",
                                      "freshness was judged by a counter that moves with every call"}),

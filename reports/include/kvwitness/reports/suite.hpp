@@ -94,7 +94,7 @@ struct SuiteResult {
   /// Lines of goldens, budgets and known failures that no case stands behind, and expired ones, with their file.
   std::vector<std::string> stale_baselines;
   /// What the stores declare, where `SuiteOptions::require_exercised` asked for it and nothing of the library was left
-  /// out; of a shard, its own cases. One that no case of all shards exercised fails.
+  /// out, nor not run because of a failure; of a shard, its own cases. One that no case of all shards exercised fails.
   std::optional<std::vector<CapabilityUse>> capabilities{};
   double seconds = 0;
 };
