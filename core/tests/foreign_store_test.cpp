@@ -197,6 +197,16 @@ BOOST_AUTO_TEST_CASE(answers_become_outcomes) {
   BOOST_TEST(store->saving() == nullptr);
 }
 
+BOOST_AUTO_TEST_CASE(memory_is_reported_as_it_is_told_now) {
+  const auto store = scripted(R"(read line; echo '{"id":3,"used_bytes":0,"resident_positions":0}';)"
+                              R"(read line; echo '{"id":4,"used_bytes":0,"resident_positions":0,)"
+                              R"("storages":[[0,"k",24],[0,"v",8]]}')");
+  BOOST_TEST(store->memory().reserved_bytes == 0U);
+  const MemoryReport grown = store->memory();
+  BOOST_TEST(grown.reserved_bytes == 32U);
+  BOOST_TEST(grown.storages.empty());  // what it was built with
+}
+
 BOOST_AUTO_TEST_CASE(what_an_eviction_moved_and_rotated_is_handed_on) {
   ForeignHello evicts = hello();
   evicts.capabilities = static_cast<std::uint64_t>(trace::Capability::sliding) |

@@ -1,5 +1,7 @@
 #include "conforming.hpp"
 
+#include "kvwitness/trace/probe.hpp"
+
 using namespace kvwitness;
 using namespace kvwitness::reports;
 using namespace kvwitness::reports::testing;
@@ -85,6 +87,37 @@ BOOST_AUTO_TEST_CASE(a_plugin_that_writes_past_its_room_fails_and_harms_nobody) 
                    std::string::npos,
                text_of(result));
   }
+}
+
+// The right ring, and beside it what a token takes from the heap, or storages that grow behind its back.
+BOOST_AUTO_TEST_CASE(what_a_plugin_takes_while_it_is_used_is_seen) {
+  if (skips_without("cc")) return;
+  const Scratch scratch;
+  const std::string source =
+      kOtherRing +
+      "static uint32_t tokens;\n"
+      "static int add(void *self, uint32_t s, uint32_t l, const struct kvw_rows *rows, struct kvw_appended *done) {\n"
+      "  if (l == 0) ++tokens;\n"
+      "  if (TAKES) { char *volatile taken = malloc(1); free(taken); }\n"
+      "  return ring_v1()->append(self, s, l, rows, done);\n}\n"
+      "static void tell(void *self, struct kvw_memory *out) {\n"
+      "  ring_v1()->memory(self, out);\n"
+      "  if (GROWS) ((struct kvw_storage *)out->storages)[0].bytes += 4;\n}\n"
+      "const struct kvw_plugin *kvw_plugin_v1(void) {\n"
+      "  static struct kvw_plugin t; t = *ring_v1(); t.append = add; t.memory = tell; return &t;\n}\n";
+  const auto conformed = [&](const std::string& name, const std::string& takes, const std::string& grows) {
+    std::string made = source;
+    made.replace(made.find("TAKES"), 5, takes);
+    made.replace(made.find("GROWS"), 5, grows);
+    return conform(plugin(library_of(scratch, name, made)), kLibrary, "cost/steady-*");
+  };
+  const int green = trace::probe_state() == trace::ProbeState::measuring ? 0 : 9;
+  BOOST_TEST(exit_code(conformed("right", "0", "0")) == green);
+  BOOST_TEST(blames(conformed("grows", "0", "tokens > 5"), "trace-truth"));
+  if (green != 0) return;
+  BOOST_TEST(blames(conformed("each", "1", "0"), "zero-alloc-per-token"));
+  BOOST_TEST(blames(conformed("seldom", "tokens % 64 == 63", "0"), "zero-alloc-per-token"));
+  BOOST_TEST(blames(conformed("doubling", "(tokens & (tokens - 1)) == 0", "0"), "zero-alloc-per-token"));
 }
 
 BOOST_AUTO_TEST_SUITE_END()

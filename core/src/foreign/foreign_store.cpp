@@ -10,6 +10,7 @@
 
 #include <algorithm>
 #include <new>
+#include <numeric>
 
 namespace kvwitness::core {
 namespace {
@@ -31,6 +32,11 @@ Json named(SequenceId sequence, LayerIndex layer) {
 }
 Json named(SequenceId sequence, LayerIndex layer, Range range) {
   return {{"seq", sequence}, {"layer", layer}, {"from", range.from}, {"to", range.to}};
+}
+
+std::uint64_t bytes_of(std::span<const StorageUse> storages) {
+  return std::accumulate(storages.begin(), storages.end(), std::uint64_t{0},
+                         [](std::uint64_t sum, const StorageUse& storage) { return sum + storage.bytes; });
 }
 
 /// Why a store cannot be built.
@@ -166,11 +172,14 @@ void ForeignStore::require_plain() const {
 MemoryReport ForeignStore::memory() const noexcept {
   MemoryReport report;
   report.storages = storages_;
-  for (const StorageUse& storage : storages_) report.reserved_bytes += storage.bytes;
+  report.reserved_bytes = bytes_of(storages_);
   try {
     channel_->ask("memory", Json::object(), [&](const Json& answer) {
       report.used_bytes = wire::number_of(answer, "used_bytes", UINT64_MAX);
       report.resident_positions = wire::number_of(answer, "resident_positions", UINT64_MAX);
+      // What it was built with stands: what it says now is held against that.
+      if (wire::has(answer, "storages"))
+        report.reserved_bytes = bytes_of(wire::storages_of(answer, "storages", config_.layers.size()));
     });
   } catch (const std::bad_alloc&) {
     // What is not reported is held against the store; there is nobody else to tell.

@@ -31,6 +31,17 @@ static_assert(static_cast<std::uint64_t>(trace::Capability::donors) == KVW_CAN_D
 
 constexpr std::size_t kRunsMax = 64;
 
+Json storage_list(const kvw_memory& memory) {
+  constexpr std::array kPlanes{"k", "v", "k_raw"};
+  Json list = Json::array();
+  for (std::size_t i = 0; i < memory.storage_count; ++i) {
+    const kvw_storage& storage = memory.storages[i];
+    list.push_back({storage.layer, storage.plane < kPlanes.size() ? Json(kPlanes[storage.plane]) : Json(storage.plane),
+                    storage.bytes});
+  }
+  return list;
+}
+
 /// One store of a plug-in.
 class Host {
  public:
@@ -57,7 +68,6 @@ class Host {
   [[nodiscard]] Json restore(const Json& request);
   [[nodiscard]] Json fork(const Json& request);
   [[nodiscard]] Json edit(const std::string& operation, const Json& request);
-  [[nodiscard]] Json storages();
 
   /// Calls the plug-in; what it allocates meanwhile is counted.
   template <class F>
@@ -164,21 +174,10 @@ Json Host::create(const Json& request) {
   self_ = plugin_->create(&told, error.data(), error.size());
   if (!room.is_intact()) return overrun(fmt::format("an error of {} bytes", error.size()));
   error.back() = '\0';
-  if (self_ != nullptr) return {{"storages", storages()}};
-  return {{"error", error.front() != '\0' ? error.data() : "it gives no reason"}};
-}
-
-Json Host::storages() {
+  if (self_ == nullptr) return {{"error", error.front() != '\0' ? error.data() : "it gives no reason"}};
   kvw_memory memory{};
   plugin_->memory(self_, &memory);
-  constexpr std::array kPlanes{"k", "v", "k_raw"};
-  Json list = Json::array();
-  for (std::size_t i = 0; i < memory.storage_count; ++i) {
-    const kvw_storage& storage = memory.storages[i];
-    list.push_back({storage.layer, storage.plane < kPlanes.size() ? Json(kPlanes[storage.plane]) : Json(storage.plane),
-                    storage.bytes});
-  }
-  return list;
+  return {{"storages", storage_list(memory)}};
 }
 
 Json Host::memory() {
@@ -187,7 +186,9 @@ Json Host::memory() {
     plugin_->memory(self_, &memory);
     return KVW_OK;
   });
-  return {{"used_bytes", memory.used_bytes}, {"resident_positions", memory.resident_positions}};
+  return {{"used_bytes", memory.used_bytes},
+          {"resident_positions", memory.resident_positions},
+          {"storages", storage_list(memory)}};
 }
 
 Json Host::extent(const Json& request) {
