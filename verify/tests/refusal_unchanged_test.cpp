@@ -84,4 +84,53 @@ BOOST_AUTO_TEST_CASE(without_a_refusal_it_is_vacuous) {
   BOOST_CHECK_EQUAL(judged(trace), "vacuous");
 }
 
+/// A truncate that took nothing back, and said that it did; then a refusal that changes nothing.
+struct Ignored : TraceBuilder {
+  explicit Ignored(bool appends = false) {
+    flat({.capacity = 8});
+    step_begin(0, 0, Operation::append);
+    for (int i = 0; i < 4; ++i) token(0, 0);
+    truncate(0, 0, 2);
+    if (appends) token(0, 0);
+    trace::Called called{};
+    called.operation = Operation::truncate;
+    called.to = 9;
+    refuse({0, 0}, called, RefusalCode::future);
+    step_end();
+    show(0, {0, 4});
+    show(1, appends ? Range{0, 5} : Range{0, 4});
+  }
+  /// The nth state that is read back: the positions that it shows, with other rows than the law has.
+  void show(std::size_t nth, Range held) {
+    edit<trace::StateDigest>(nth, [&](trace::StateDigest& state) {
+      state.from = held.from;
+      state.to = held.to;
+      state.k_digest = state.v_digest = 77;
+    });
+  }
+};
+
+BOOST_AUTO_TEST_CASE(a_refusal_is_held_to_what_was_seen_in_front_of_it_and_the_edit_is_blamed) {
+  const Ignored trace;
+  BOOST_CHECK_EQUAL(judged(trace), "pass");
+  BOOST_CHECK_EQUAL(to_text(trace.status_of("resident-set")), "fail");
+}
+
+BOOST_AUTO_TEST_CASE(a_layer_that_had_gone_astray_may_not_change_either) {
+  Ignored positions;
+  positions.show(1, {0, 3});
+  BOOST_CHECK(positions.expects("refusal-unchanged", "positions [0, 4), as before the refusal"));
+  Ignored rows;
+  rows.edit<trace::StateDigest>(1, [](trace::StateDigest& state) { state.v_digest = 78; });
+  BOOST_CHECK(rows.expects("refusal-unchanged", "rows of [0, 4) as before the refusal"));
+}
+
+BOOST_AUTO_TEST_CASE(what_was_appended_since_is_held_besides) {
+  Ignored trace(true);
+  trace.edit<trace::Append>(4, [](trace::Append& append) { append.first = 4; });
+  BOOST_CHECK_EQUAL(judged(trace), "pass");
+  trace.show(1, {0, 4});
+  BOOST_CHECK_EQUAL(judged(trace), "fail");
+}
+
 BOOST_AUTO_TEST_SUITE_END()
