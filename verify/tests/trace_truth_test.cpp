@@ -77,6 +77,26 @@ BOOST_AUTO_TEST_CASE(slots_are_the_lawful_ones) {
   CHECK_BLAMED(Flat, trace::Append, 1, p.slot = 6);  // the front was evicted: position 6 belongs into slot 4
 }
 
+// A store that leaves its slots to itself, with room for 4 rows of each of 2 sequences, or for 8.
+BOOST_AUTO_TEST_CASE(slots_are_those_that_the_storages_of_keys_have_room_for) {
+  const auto judged = [](trace::Slot slot, std::uint64_t times) {
+    TraceBuilder trace;
+    const auto store = trace.flat({.capacity = 4});
+    trace.edit<trace::StoreCreated>(0, [](trace::StoreCreated& created) {
+      created.capabilities &= ~static_cast<std::uint64_t>(trace::Capability::zero_copy);
+    });
+    trace.edit<trace::Allocation>(0, [&](trace::Allocation& taken) { taken.bytes *= times; });
+    trace.prefill(store, 0, 1);
+    trace.edit<trace::Append>(0, [&](trace::Append& append) { append.slot = slot; });
+    return trace.expects("trace-truth", times == 1 ? "slots below 4" : "slots below 8");
+  };
+  BOOST_CHECK(!judged(3, 1));
+  BOOST_CHECK(judged(4, 1));
+  BOOST_CHECK(!judged(4, 2));
+  BOOST_CHECK(!judged(7, 2));
+  BOOST_CHECK(judged(8, 2));
+}
+
 BOOST_AUTO_TEST_CASE(slots_are_lawful_though_nobody_reads_them) {
   for (const bool is_ring : {true, false}) {
     TraceBuilder trace;

@@ -145,7 +145,9 @@ struct kvw_edited {
   size_t rotation_count;
 };
 
-/// Memory that a layer's rows lie in, from create to destroy.
+/// Memory that a layer's rows lie in, from create to destroy. A store may have 65,536 of them. Slots count from 0 and
+/// lie below kvw_layer.capacity; or, where a layer's storages of K have room for more rows than that for each sequence
+/// (padded to a power of two, or mirrored), below as many.
 struct kvw_storage {
   uint32_t layer;
   uint32_t plane;       ///< 0: K, 1: V, 2: K before rotation
@@ -182,8 +184,10 @@ struct kvw_plugin {
   int (*evict)(void *self, uint32_t sequence, uint32_t from, uint32_t to, struct kvw_edited *out);
   int (*clear)(void *self, uint32_t sequence, struct kvw_edited *out);
 
-  /// Optional. The rows of [from, to), the sinks below it first, as runs [room], oldest first; *used of them. Null:
-  /// windows are read.
+  /// Optional. The rows of [from, to), the sinks below it first, as runs [room], oldest first; *used of them. There is
+  /// room for one run a slot of the layer, and for 64 at least. A row that lies in two places, as in a mirrored ring, has
+  /// the slot that its piece told: rows that lie in one piece round a ring's end are two runs, and so are those whose
+  /// slots do not follow each other. Null: windows are read.
   int (*window)(void *self, uint32_t sequence, uint32_t layer, uint32_t from, uint32_t to, struct kvw_run *runs,
                 size_t room, size_t *used);
   /// Optional. Attention of queries [count][q_heads * head_dim] at positions first, first + 1, ..., the last ones of the

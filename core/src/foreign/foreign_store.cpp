@@ -52,6 +52,7 @@ class ForeignStore final : public KvStore, public Forking, public Saving, public
       : hello_(std::move(hello)), config_(config), channel_(std::make_unique<Channel>(command)) {
     validate(config_);
     require_plain();
+    for (const LayerGeometry& layer : config_.layers) runs_most_ = std::max(runs_most_, wire::runs_most(layer));
     ends_.resize(std::size_t{config_.sequences} * config_.layers.size());
     channel_->ask("hello", {{"protocol", wire::kProtocolVersion}}, [&](const Json& answer) {
       const ForeignHello now = hello_of(answer);
@@ -73,7 +74,7 @@ class ForeignStore final : public KvStore, public Forking, public Saving, public
   }
 
   [[nodiscard]] StoreLayout layout() const noexcept override {
-    return {hello_.name, &config_, hello_.capabilities, kRunsMax};
+    return {hello_.name, &config_, hello_.capabilities, runs_most_};
   }
   [[nodiscard]] MemoryReport memory() const noexcept override;
   [[nodiscard]] Outcome<Extent> extent(SequenceId sequence, LayerIndex layer) const override;
@@ -101,9 +102,6 @@ class ForeignStore final : public KvStore, public Forking, public Saving, public
   [[nodiscard]] std::optional<HeapUse> latest_use() const noexcept override { return use_; }
 
  private:
-  /// The two sides of a ring, and the sinks.
-  static constexpr std::uint32_t kRunsMax = 64;
-
   [[nodiscard]] bool can(Capability one) const noexcept {
     return (hello_.capabilities & static_cast<std::uint64_t>(one)) != 0;
   }
@@ -141,6 +139,7 @@ class ForeignStore final : public KvStore, public Forking, public Saving, public
 
   ForeignHello hello_;
   StoreConfig config_;
+  std::uint32_t runs_most_ = 0;  ///< of a window of any layer
   std::unique_ptr<Channel> channel_;
   std::vector<StorageUse> storages_;
   std::vector<Piece> pieces_;

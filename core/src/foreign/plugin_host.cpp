@@ -29,12 +29,11 @@ static_assert(static_cast<int>(RefusalCode::full) == KVW_FULL && static_cast<int
 static_assert(static_cast<std::uint64_t>(trace::Capability::donors) == KVW_CAN_DONORS &&
               static_cast<std::uint64_t>(trace::Capability::save) == KVW_CAN_SAVE);
 
-constexpr std::size_t kRunsMax = 64;
-
 Json storage_list(const kvw_memory& memory) {
   constexpr std::array kPlanes{"k", "v", "k_raw"};
   Json list = Json::array();
-  for (std::size_t i = 0; i < memory.storage_count; ++i) {
+  // One more than is taken, so that too many are refused over there.
+  for (std::size_t i = 0; i < std::min(memory.storage_count, wire::kStoragesMax + 1); ++i) {
     const kvw_storage& storage = memory.storages[i];
     list.push_back({storage.layer, storage.plane < kPlanes.size() ? Json(kPlanes[storage.plane]) : Json(storage.plane),
                     storage.bytes});
@@ -239,7 +238,10 @@ Json Host::window(const Json& request) {
   const std::uint32_t sequence = wire::u32_of(request, "seq");
   const std::uint32_t layer = wire::u32_of(request, "layer");
   const Range range{wire::u32_of(request, "from"), wire::u32_of(request, "to")};
-  const std::span<kvw_run> runs = runs_room_.take(kRunsMax, kRunsMax);
+  constexpr std::size_t kGuard = 64;
+  const bool is_known = layer < config_.layers.size();
+  const std::span<kvw_run> runs =
+      runs_room_.take(wire::runs_most(is_known ? config_.layers[layer] : LayerGeometry{}), kGuard);
   std::size_t used = 0;
   const int code = measured(
       [&] { return plugin_->window(self_, sequence, layer, range.from, range.to, runs.data(), runs.size(), &used); });

@@ -245,10 +245,9 @@ std::vector<Rotated> rotations_of(const Json& message, const char* key, std::siz
 }
 
 std::vector<StorageUse> storages_of(const Json& message, const char* key, std::size_t layers) {
-  constexpr std::size_t kStoragesPerLayer = 64;
   static_cast<void>(member(message, key));
   std::vector<StorageUse> storages;
-  for (const Json& one : tuples(message, key, 3, layers * kStoragesPerLayer)) {
+  for (const Json& one : tuples(message, key, 3, kStoragesMax)) {
     StorageUse use;
     use.layer = static_cast<LayerIndex>(number_in(one[0], "a layer", layers - 1));
     const std::string plane = one[1].is_string() ? one[1].get<std::string>() : std::string();

@@ -55,6 +55,13 @@ void fill_rows(const Json& message, const char* key, std::span<std::byte> out);
 [[nodiscard]] constexpr std::size_t pieces_most(std::size_t rows) noexcept {
   return rows + 1;
 }
+/// Runs that a window may have: one a slot at most, and never less than 64.
+[[nodiscard]] constexpr std::uint32_t runs_most(const LayerGeometry& layer) noexcept {
+  constexpr std::uint32_t kLeast = 64;
+  return layer.capacity < kLeast ? kLeast : layer.capacity;
+}
+/// Storages that a store may declare.
+inline constexpr std::size_t kStoragesMax = std::size_t{1} << 16;
 // Lists of tuples. Absent: none. Throws WireError where there are more than `most`.
 
 /// "pieces": [[first, count, slot], ...]; slot null: not told.

@@ -5,6 +5,7 @@
 #include "kvwitness/scenarios/lawful.hpp"
 #include "kvwitness/trace/error.hpp"
 
+#include "formats/findings.hpp"
 #include "search/script_tree.hpp"
 #include "search/search_corpus.hpp"
 #include "temporary_directory.hpp"
@@ -16,6 +17,7 @@
 #include <chrono>
 #include <optional>
 #include <sstream>
+#include <utility>
 
 namespace kvwitness::reports {
 namespace {
@@ -57,14 +59,17 @@ std::string drawn_slots(const scenarios::Case& which, const std::string& store,
   return block_of(out.str(), at.step, at.token);
 }
 
-/// The product's store that is most like the one under test and serves the case.
+/// The product's store that is most like the one under test and serves the case. What lies in blocks of a pool says
+/// nothing of where a store without blocks keeps its rows.
 std::string reference_for(const scenarios::Case& which, const scenarios::StoreKind& kind,
                           const scenarios::StoreRegistry& registry) {
   const std::uint64_t needed = least_capabilities(which, kind.capabilities, registry);
   std::string nearest;
   int most = -1;
+  constexpr auto kPaged = static_cast<std::uint64_t>(trace::Capability::paged);
   const scenarios::StoreRegistry products = scenarios::product_stores();
   for (const scenarios::StoreKind& one : products.all()) {
+    if ((one.capabilities & ~kind.capabilities & kPaged) != 0) continue;
     const int shared = std::popcount(one.capabilities & kind.capabilities);
     if ((needed & ~one.capabilities) != 0 || shared <= most || one.name == kind.name) continue;
     nearest = one.name;
@@ -178,7 +183,8 @@ std::string blaming_rule(const CaseResult& result) {
   for (const verify::RuleVerdict& rule : result.verdict.rules) {
     if (rule.status != verify::Status::fail) continue;
     if (rule.rule == kLossRule) return rule.rule;
-    if (first == nullptr || rule.level < first->level) first = &rule;
+    const auto rank = [](const verify::RuleVerdict& one) { return std::pair(one.level, first_violation(one)); };
+    if (first == nullptr || rank(rule) < rank(*first)) first = &rule;
   }
   return first == nullptr ? std::string() : first->rule;
 }

@@ -77,6 +77,22 @@ RowPlaces::Cell& RowPlaces::cell_of(const trace::Event& event, const Model& mode
   return cell;
 }
 
+std::uint64_t RowPlaces::slots(StoreIndex store, LayerIndex layer, const Model& model) const {
+  const std::uint64_t declared = slots_of(model, store, layer);
+  const StoreModel& of = *model.store(store);
+  const auto found = layers_.find({store, layer});
+  const bool has_planes_each =
+      model.pages(store) == nullptr && !is_coded(of, layer) && found != layers_.end() && of.created.sequences != 0;
+  const trace::LayerFormat& format = of.formats[layer];
+  if (!has_planes_each || format.k_row_bytes == 0) return declared;
+  std::uint64_t rows = 0;
+  for (const Storage& storage : found->second.storages) {
+    if (storage.plane == Plane::k) rows += storage.bytes / format.k_row_bytes;
+    if (storage.plane == Plane::both) rows += storage.bytes / (format.k_row_bytes + format.v_row_bytes);
+  }
+  return std::max(declared, rows / of.created.sequences);
+}
+
 template <class F>
 void RowPlaces::for_storages(const Cell& cell, std::initializer_list<Plane> planes, F&& f) {
   for (const LayerIndex named : {cell.layer, trace::kNoLayer}) {

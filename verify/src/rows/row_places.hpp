@@ -44,6 +44,9 @@ class RowPlaces {
   /// What is wrong with where a run lies, of a window that was not copied. The run has rows and an offset.
   [[nodiscard]] std::optional<Complaint> place(const trace::WindowRun& run, const trace::Event& event,
                                                const Model& model);
+  /// Slots that a layer may have: those of its capacity; of a store that declares storages for more rows of keys in it,
+  /// as many as those give each sequence; of a pool, those of all blocks.
+  [[nodiscard]] std::uint64_t slots(StoreIndex store, LayerIndex layer, const Model& model) const;
 
  private:
   /// Rows of a layer of one sequence; in a pool, whose planes are those of all sequences, of a layer.

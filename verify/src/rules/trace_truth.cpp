@@ -124,6 +124,8 @@ class TraceTruth final : public RuleChecker<TraceTruth, kInfo, Reads> {
     expect(expected == observed, what, expected, observed, event, moment);
   }
 
+  /// Whether the layer has slots up to `end`.
+  [[nodiscard]] bool has_slots(std::uint64_t end, const Event& event, const Moment& moment) const;
   void check_slots(const StoreModel& store, Position first, std::uint32_t count, Slot slot, const Event& event,
                    const Moment& moment);
   void check_appended(const Event& event, const Moment& moment);
@@ -146,9 +148,13 @@ class TraceTruth final : public RuleChecker<TraceTruth, kInfo, Reads> {
 
 // ---- appends --------------------------------------------------------------------------------------------------------
 
+bool TraceTruth::has_slots(std::uint64_t end, const Event& event, const Moment& moment) const {
+  return end <= slots_of(moment.model, event.store, event.layer) ||
+         end <= places_.slots(event.store, event.layer, moment.model);
+}
+
 void TraceTruth::check_slots(const StoreModel& store, Position first, std::uint32_t count, Slot slot,
                              const Event& event, const Moment& moment) {
-  const std::uint64_t capacity = slots_of(moment.model, event.store, event.layer);
   const std::optional<Slot> lawful = lawful_slot(store, event.layer, call_.after.from, first);
   // A store may keep its slots to itself, unless it declares that they follow from the positions.
   if (slot == trace::kNoSlot && !lawful && moment.model.pages(event.store) == nullptr) return;
@@ -156,9 +162,10 @@ void TraceTruth::check_slots(const StoreModel& store, Position first, std::uint3
     return violate(event, moment,
                    lawful ? fmt::format("position {} in slot {}", first, *lawful) : std::string("slots of blocks"),
                    "no slot");
-  if (std::uint64_t{slot} + count > capacity)
-    return violate(event, moment, fmt::format("slots below {}", capacity),
-                   fmt::format("[{}, {})", slot, std::uint64_t{slot} + count));
+  const std::uint64_t end = std::uint64_t{slot} + count;
+  if (!has_slots(end, event, moment))
+    return violate(event, moment, fmt::format("slots below {}", places_.slots(event.store, event.layer, moment.model)),
+                   fmt::format("[{}, {})", slot, end));
   if (lawful && *lawful != slot)
     violate(event, moment, fmt::format("position {} in slot {}", first, *lawful), fmt::format("slot {}", slot));
 }
@@ -258,10 +265,10 @@ void TraceTruth::on(const trace::Move& move, const Event& event, const Moment& m
   const bool is_renumbered = call_.operation == Operation::evict && store->can(trace::Capability::renumbers);
   expect_equal("a row moved to position", move.from_position - (is_renumbered ? evicted.count() : 0), move.to_position,
                event, moment);
-  const std::uint64_t capacity = slots_of(moment.model, event.store, event.layer);
+  const std::uint64_t end = std::uint64_t{move.to_slot} + move.count;
   if (move.to_slot != trace::kNoSlot)
-    expect(std::uint64_t{move.to_slot} + move.count <= capacity, "slots up to", capacity,
-           std::uint64_t{move.to_slot} + move.count, event, moment);
+    expect(has_slots(end, event, moment), "slots up to", places_.slots(event.store, event.layer, moment.model), end,
+           event, moment);
   const ModelRow* row = rows->find(move.from_position);
   if (row == nullptr)
     return violate(event, moment, "a move of positions that are held", fmt::format("position {}", move.from_position));
