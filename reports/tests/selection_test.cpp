@@ -73,6 +73,25 @@ BOOST_AUTO_TEST_CASE(slow_scripts_run_only_when_asked_for) {
   BOOST_TEST(selected(scratch.path(), {.tags = {"slow"}}) == Names{"t/b"});
   BOOST_TEST(selected(scratch.path(), {.tags = {"big"}, .with_slow = true}) == Names{"t/b"});
   BOOST_TEST(selected(scratch.path() / "deep/b.jsonc", {}) == Names{"t/b"});
+  const auto left_out = [&](const reports::SuiteOptions& options) {
+    std::size_t cases = 0;
+    for (const reports::SelectedScript& one : reports::load_scripts({scratch.path()}, options))
+      cases += one.slow_left_out;
+    return cases;
+  };
+  BOOST_TEST(left_out({}) == 1U);
+  BOOST_TEST(left_out({.filter = "t/b"}) == 1U);
+  BOOST_TEST(left_out({.filter = "t/a"}) == 0U);
+  BOOST_TEST(left_out({.with_slow = true}) == 0U);
+}
+
+BOOST_AUTO_TEST_CASE(a_script_without_a_store_under_test_is_an_error_where_it_is_selected) {
+  const Scratch scratch;
+  std::string text = script("t/none", R"("tags": ["slow"],)");
+  text.replace(text.find("@sut"), 4, "ring");
+  scratch.write("none.jsonc", text);
+  BOOST_TEST(says(error_of(scratch.path(), {.with_slow = true}), "none.jsonc: no store is of the kind \"@sut\""));
+  BOOST_TEST(error_of(scratch.path()) == "");
 }
 
 BOOST_AUTO_TEST_CASE(filters_name_ids_cases_and_tags) {

@@ -7,6 +7,7 @@
 #include <boost/test/unit_test.hpp>
 
 #include <algorithm>
+#include <map>
 #include <set>
 #include <string>
 
@@ -215,6 +216,63 @@ BOOST_AUTO_TEST_CASE(attention_runs_at_every_nth_token_at_crossings_and_at_the_e
   // Every third token: 2, 5, 8; first after a multiple of the capacity 4: 4, 8; the last one: 10.
   BOOST_TEST(queries == (std::vector<std::uint32_t>{2, 4, 5, 8, 10}), boost::test_tools::per_element());
   BOOST_TEST(run.claims.sampling.attend_every == 3U);
+}
+
+BOOST_AUTO_TEST_CASE(stores_of_different_capacities_attend_at_the_same_tokens) {
+  const RecordedRun run =
+      record_steps(kPair, R"({"op": "decode", "on": "sut", "count": 20, "attend_every": 1000, "as": "out"},
+                {"op": "decode", "on": "ref", "count": 20, "attend_every": 1000, "as": "out"})");
+  std::map<trace::StoreIndex, std::vector<trace::Position>> positions;
+  for (const auto& [event, tensor] : run.all<trace::TensorRecorded>())
+    if (event.layer == 0) positions[event.store].push_back(tensor.position);
+  // Behind each 8 rows, which the ring has room for, and the last one.
+  BOOST_TEST(positions[0] == (std::vector<trace::Position>{8, 16, 19}), boost::test_tools::per_element());
+  BOOST_TEST(positions[1] == positions[0], boost::test_tools::per_element());
+}
+
+BOOST_AUTO_TEST_CASE(a_step_that_can_ask_nothing_ends_aborted) {
+  const auto last = [](const std::string& stores, const std::string& steps, const std::string& kind) -> std::string {
+    const RecordedRun run = record_steps(stores, steps, kind);
+    switch (run.all<trace::StepEnd>().back().second.outcome) {
+      case trace::StepOutcome::done: return "done";
+      case trace::StepOutcome::refused: return "refused";
+      case trace::StepOutcome::aborted: return "aborted";
+    }
+    return "";
+  };
+  const std::string two = R"({"sut": {"kind": "@sut", "window": 4, "capacity": 8, "sequences": 2}})";
+  const auto attend = [&](const std::string& window, const std::string& more) {
+    return last(
+        two,
+        R"({"op": "append", "count": 4, "seq": [0, 1]}, )" + window + R"(, {"op": "attend", "using": "w")" + more + "}",
+        "ring");
+  };
+  BOOST_TEST(attend(R"({"op": "window", "as": "w"})", "") == "done");
+  BOOST_TEST(attend(R"({"op": "window", "as": "w"})", R"(, "expect": "ok")") == "done");
+  BOOST_TEST(attend(R"({"op": "window", "as": "w"}, {"op": "release", "using": "w"})", "") == "aborted");
+  BOOST_TEST(attend(R"({"op": "window", "as": "w"}, {"op": "release", "using": "w"})",
+                    R"(, "expect": {"refused": "stale"})") == "aborted");
+  BOOST_TEST(attend(R"({"op": "window", "as": "w"})", R"(, "seq": 1)") == "aborted");
+  BOOST_TEST(attend(R"({"op": "window", "as": "w", "layer": 0})", R"(, "layer": 1)") == "aborted");
+  BOOST_TEST(attend(R"({"op": "window", "as": "w", "layer": 1})", R"(, "layer": 1)") == "done");
+
+  const auto flat = [&](const std::string& steps) {
+    return last(R"({"sut": {"kind": "@sut", "window": 2, "capacity": 32}})", steps, "flat");
+  };
+  const std::string refused = R"(, "expect": {"refused": "evicted"}})";
+  BOOST_TEST(flat(R"({"op": "append", "count": 3}, {"op": "trim", "slack": 50})") == "done");
+  BOOST_TEST(flat(R"({"op": "append", "count": 3}, {"op": "trim", "slack": 50)" + refused) == "aborted");
+  BOOST_TEST(flat(R"({"op": "append", "count": 3}, {"op": "trim", "slack": 0)" + refused) == "done");
+  const std::string span = R"({"op": "append", "count": 3, "span": "x"}, {"op": "evict", "span": "x"}, )";
+  BOOST_TEST(flat(span + R"({"op": "evict", "span": "x"})") == "done");
+  BOOST_TEST(flat(span + R"({"op": "evict", "span": "x")" + refused) == "aborted");
+
+  const auto restored = [&](const std::string& saved) {
+    return flat(R"({"op": "append", "layer": 0}, )" + saved +
+                R"(, {"op": "append", "layer": 1}, {"op": "restore", "from": "a"})");
+  };
+  BOOST_TEST(restored(R"({"op": "save", "as": "a", "expect": {"refused": "out-of-order"}})") == "aborted");
+  BOOST_TEST(flat(R"({"op": "append"}, {"op": "save", "as": "a"}, {"op": "restore", "from": "a"})") == "done");
 }
 
 BOOST_AUTO_TEST_CASE(recorded_outputs_are_those_attention_digested) {

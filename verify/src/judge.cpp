@@ -124,6 +124,7 @@ struct Judge::State {
   void note_pool_calls(CaseVerdict& verdict) const;
   void follow_black_box(const Event& event);
   void note_black_box(CaseVerdict& verdict) const;
+  void judge_uncalled(CaseVerdict& verdict) const;
 
   const trace::Claims claims;
   const trace::NameTable* names;
@@ -139,6 +140,7 @@ struct Judge::State {
   std::uint64_t next_number = 0;
   std::uint64_t steps = 0;
   std::uint64_t ended_steps = 0;
+  std::vector<bool> is_called = std::vector<bool>(std::size_t{trace::kNoStore} + 1);  ///< by store
   std::uint64_t calls = 0;  ///< and what an engine told of blocks that it cached meanwhile
   std::uint64_t unknown_types = 0;
   bool has_ended = false;
@@ -272,6 +274,7 @@ void Judge::State::take(const Event& event) {
     }
   }
   calls += event.type == EventType::Called || event.type == EventType::BlockStored ? 1 : 0;
+  if (event.type == EventType::Called) is_called[event.store] = true;
   if (event.type == EventType::RegionMeasured) count_pool_call(event);
   if (event.type == EventType::Counter) count_workload(event);
   follow_black_box(event);
@@ -398,6 +401,16 @@ void Judge::State::note_black_box(CaseVerdict& verdict) const {
   if (is_of_all) verdict.status = std::max(verdict.status, Status::inconclusive);
 }
 
+/// A script that builds a store and never calls it says nothing of it, whatever it says of others.
+void Judge::State::judge_uncalled(CaseVerdict& verdict) const {
+  if (claims.steps.empty() || verdict.status != Status::pass) return;
+  for (std::size_t store = 0; store < std::min(claims.stores.size(), is_called.size()); ++store) {
+    if (is_called[store]) continue;
+    verdict.status = Status::vacuous;
+    verdict.notes.push_back(fmt::format("store {} was never called", claims.stores[store].name));
+  }
+}
+
 Judge::Judge(const trace::Claims& claims, const JudgeOptions& options)
     : state_(std::make_unique<State>(claims, options)) {}
 Judge::~Judge() = default;
@@ -457,6 +470,7 @@ CaseVerdict Judge::finish() {
     verdict.status = Status::vacuous;
     verdict.notes.push_back("a workload served no request");
   }
+  state.judge_uncalled(verdict);
   return verdict;
 }
 

@@ -2,6 +2,7 @@
 
 #include <boost/test/unit_test.hpp>
 
+#include <algorithm>
 #include <string>
 
 using namespace kvwitness;
@@ -128,6 +129,34 @@ BOOST_AUTO_TEST_CASE(without_a_script_only_expectations_count) {
   trace.claims.steps.clear();
   trace.refuse({0, 0, 0}, window_of(1, 5), RefusalCode::evicted);
   BOOST_CHECK_EQUAL(trace.judged(), "vacuous");
+}
+
+BOOST_AUTO_TEST_CASE(a_step_that_asked_nothing_is_vacuous) {
+  const auto judged = [](trace::StepOutcome outcome, bool is_scripted) {
+    Scripted trace;
+    trace.close(trace.window(0, 0, 0, {2, 6}));
+    if (!is_scripted) trace.claims.steps.clear();
+    trace.step_end();
+    const std::size_t last = trace.count(trace::EventType::StepEnd) - 1;
+    trace.edit<trace::StepEnd>(last, [&](trace::StepEnd& end) { end.outcome = outcome; });
+    return trace.verdict();
+  };
+  BOOST_CHECK_EQUAL(to_text(judged(trace::StepOutcome::done, true).status), "pass");
+  const CaseVerdict verdict = judged(trace::StepOutcome::aborted, true);
+  BOOST_CHECK_EQUAL(to_text(verdict.status), "vacuous");
+  const auto rule = std::ranges::find(verdict.rules, "expected-outcome", &RuleVerdict::rule);
+  BOOST_REQUIRE(rule != verdict.rules.end());
+  BOOST_CHECK_EQUAL(rule->note, "1 steps asked nothing of their store, the first one hand-made.jsonc:1:1 decode");
+  // What an engine calls its own steps is its own affair.
+  BOOST_CHECK_EQUAL(to_text(judged(trace::StepOutcome::aborted, false).status), "pass");
+}
+
+BOOST_AUTO_TEST_CASE(a_call_that_fails_counts_more_than_a_step_that_asked_nothing) {
+  Scripted trace;
+  trace.refuse({0, 0, 0}, window_of(1, 5), RefusalCode::evicted);
+  trace.step_end();
+  trace.edit<trace::StepEnd>(1, [](trace::StepEnd& end) { end.outcome = trace::StepOutcome::aborted; });
+  BOOST_CHECK_EQUAL(to_text(trace.status_of("expected-outcome")), "fail");
 }
 
 BOOST_AUTO_TEST_SUITE_END()

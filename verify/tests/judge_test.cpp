@@ -199,6 +199,22 @@ BOOST_AUTO_TEST_CASE(a_run_that_met_no_rule_is_vacuous) {
   BOOST_CHECK(trace.verdict().status == Status::vacuous);
 }
 
+BOOST_AUTO_TEST_CASE(a_script_that_never_calls_one_of_its_stores_is_vacuous) {
+  TraceBuilder trace;
+  const auto sut = trace.ring({.capacity = 4, .window = 4});
+  const auto ref = trace.flat({.capacity = 8});
+  trace.decode(ref, 0, 3);
+  const CaseVerdict verdict = trace.verdict();
+  BOOST_CHECK(verdict.status == Status::vacuous);
+  BOOST_CHECK(std::ranges::find(verdict.notes, "store sut was never called") != verdict.notes.end());
+  // An engine may have a cache that it did not use.
+  TraceBuilder foreign = trace;
+  foreign.claims.steps.clear();
+  BOOST_CHECK(foreign.verdict().status == Status::pass);
+  trace.decode(sut, 0, 1);
+  BOOST_CHECK(trace.verdict().status == Status::pass);
+}
+
 BOOST_AUTO_TEST_CASE(a_rule_asked_for_one_store_looks_at_no_other) {
   const auto build = [](const std::string& store) {
     TraceBuilder trace;

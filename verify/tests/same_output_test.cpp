@@ -237,4 +237,23 @@ BOOST_AUTO_TEST_CASE(without_rows_it_is_vacuous) {
   BOOST_CHECK_EQUAL(States().status(), "vacuous");
 }
 
+BOOST_AUTO_TEST_CASE(two_states_that_hold_nothing_are_no_pair) {
+  const auto judged = [](Range left, Range right) {
+    States trace;
+    trace.state(0, left.empty() ? 0 : 7, left.empty() ? 0 : 8, left);
+    trace.state(1, right.empty() ? 0 : 7, right.empty() ? 0 : 8, right);
+    return trace.status();
+  };
+  BOOST_CHECK_EQUAL(judged({0, 0}, {0, 0}), "vacuous");
+  BOOST_CHECK_EQUAL(judged({0, 1}, {0, 1}), "pass");
+  BOOST_CHECK_EQUAL(judged({0, 0}, {0, 1}), "fail");
+  BOOST_CHECK_EQUAL(judged({2, 2}, {0, 0}), "fail");
+  States emptied;
+  emptied.prefill(1, 0, 2);
+  emptied.clear(1, 0);
+  emptied.state(0, 0, 0, {0, 0});
+  emptied.state(1, 0, 0, {0, 0});
+  BOOST_CHECK_EQUAL(emptied.status(), "pass");
+}
+
 BOOST_AUTO_TEST_SUITE_END()

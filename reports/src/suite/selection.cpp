@@ -97,7 +97,7 @@ void require_known(const std::string& name, const std::vector<std::string>& know
 void require_known_words(const std::vector<SelectedScript>& scripts, const SuiteOptions& options) {
   std::vector<std::string> params;
   std::vector<std::string> tags;
-  for (const auto& [script, root, cases] : scripts) {
+  for (const auto& [script, root, cases, left_out] : scripts) {
     params.insert(params.end(), script.params.begin(), script.params.end());
     tags.insert(tags.end(), script.tags.begin(), script.tags.end());
   }
@@ -132,6 +132,13 @@ std::vector<std::size_t> selected_cases(const scenarios::Script& script, bool na
     if (case_matches(options.filter, script, script.cases[i])) cases.push_back(i);
   }
   return cases;
+}
+
+/// Whatever is chosen for it, such a case says nothing of it.
+void require_store_under_test(const scenarios::Case& one, const fs::path& file) {
+  const auto is_under_test = [](const scenarios::StoreSpec& store) { return store.kind == "@sut"; };
+  if (std::ranges::none_of(one.stores, is_under_test))
+    throw_file_error(file, "no store is of the kind \"@sut\": nothing in it is under test");
 }
 
 }  // namespace
@@ -188,7 +195,7 @@ std::vector<SelectedScript> load_scripts(const std::vector<fs::path>& paths, con
     how.root = found.root;
     how.seed = options.seed;
     how.rules = rule_ids();
-    SelectedScript selected{load(found.file, how), found.root, {}};
+    SelectedScript selected{load(found.file, how), found.root, {}, 0};
     // A value that a script cannot take is no error of a script that was not asked for.
     if (!options.params.empty() && may_match(options.filter, selected.script)) {
       how.params = options.params;
@@ -199,6 +206,12 @@ std::vector<SelectedScript> load_scripts(const std::vector<fs::path>& paths, con
       throw_file_error(found.file, "the id '" + selected.script.id + "' is taken by " + other->second.string());
     }
     selected.cases = selected_cases(selected.script, found.named, options);
+    if (selected.cases.empty()) {
+      SuiteOptions with_slow = options;
+      with_slow.with_slow = true;
+      selected.slow_left_out = selected_cases(selected.script, found.named, with_slow).size();
+    }
+    for (const std::size_t index : selected.cases) require_store_under_test(selected.script.cases[index], found.file);
     scripts.push_back(std::move(selected));
   }
   require_known_words(scripts, options);

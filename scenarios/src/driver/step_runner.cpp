@@ -37,6 +37,11 @@ trace::Range unseen(StoreRun& store, trace::SequenceId sequence) {
   return {0, to};
 }
 
+/// Of a step that found nothing to do: what it expects of its call was never asked.
+StepOutcome without_call(const Step& step) {
+  return step.expect ? StepOutcome::aborted : StepOutcome::done;
+}
+
 }  // namespace
 
 /// What is left to do for a store and sequence.
@@ -120,7 +125,7 @@ StepOutcome StepRunner::for_each_layer(const Step& step, const StoreRun& store, 
   StepOutcome outcome = StepOutcome::done;
   for (trace::LayerIndex layer = 0; layer < store.layers(); ++layer) {
     const StepOutcome one = call(layer);
-    if (outcome == StepOutcome::done) outcome = one;
+    if (outcome == StepOutcome::done || one == StepOutcome::aborted) outcome = one;
   }
   return outcome;
 }
@@ -146,6 +151,11 @@ void StepRunner::run_tokens(const Step& step) {
   if (step.operation == Operation::prefill) phase.emplace(stage_->bus(), trace::PhaseKind::prefill);
   if (step.operation == Operation::decode) phase.emplace(stage_->bus(), trace::PhaseKind::decode);
   std::vector<Turn> turns = turns_of(step);
+  for (const Turn& turn : turns) {
+    if (turn.left != 0 || !step.expect) continue;
+    const StepSpan span = stage_->begin_step(step, step.operation, *turn.store, turn.sequence, 0);
+    stage_->end_step(span, without_call(step));
+  }
   if (step.batch) run_batches(*stage_, step);
   bool is_going = !step.batch;
   while (is_going) {
@@ -178,7 +188,7 @@ bool StepRunner::take_turn(const Step& step, Turn& turn) {
   RefusalCode code = RefusalCode::none;
   if (step.operation == Operation::decode) {
     const bool is_due = turn.taken % step.attend_every == 0 || turn.left == 0;
-    task.attends = is_due || crosses_capacity(*turn.store, turn.store->end(turn.sequence, 0));
+    task.attends = is_due || crosses_any_capacity(turn.store->end(turn.sequence, 0));
     code = decode_token(*stage_, task);
   } else if (step.layer) {
     code = append_rows(task);
@@ -191,6 +201,10 @@ bool StepRunner::take_turn(const Step& step, Turn& turn) {
   // What was refused once is refused again; one refusal tells it all.
   if (code != RefusalCode::none) turn.left = 0;
   return turn.left != 0;
+}
+
+bool StepRunner::crosses_any_capacity(trace::Position position) const {
+  return std::ranges::any_of(stage_->stores(), [&](const auto& store) { return crosses_capacity(*store, position); });
 }
 
 std::uint32_t StepRunner::rows_of_turn(const Step& step, const Turn& turn) {
@@ -263,7 +277,8 @@ StepOutcome StepRunner::attend(const Step& step, StoreRun& store, const StepSpan
 StepOutcome StepRunner::attend_layer(const Step& step, StoreRun& store, const StepSpan& span, trace::LayerIndex layer) {
   const trace::SequenceId sequence = span.subject.sequence;
   const HeldView* held = step.use.empty() ? nullptr : store.held(step.use, sequence, layer);
-  // The window was refused when it was asked for, which is told there; nothing is left to attend over.
+  // The window was refused when it was asked for, was released, or is of another sequence or layer: nothing can be
+  // asked.
   if (!step.use.empty() && held == nullptr) return StepOutcome::aborted;
   const trace::Position end = held != nullptr ? held->range.to : store.end(sequence, layer);
   QueryTask task{&step, &store, sequence, layer, stage_->stream(step)};
@@ -291,7 +306,7 @@ StepOutcome StepRunner::edit(const Step& step, StoreRun& store, const StepSpan& 
     case Operation::trim: {
       if (!step.slack) return evict(unseen(store, sequence));
       const trace::Range range = store.beyond_slack(sequence, *step.slack);
-      return range.empty() ? StepOutcome::done : evict(range);
+      return range.empty() ? without_call(step) : evict(range);
     }
     case Operation::truncate: {
       stage_->expect(step, span, Operation::truncate, trace::kNoLayer);
@@ -319,8 +334,9 @@ StepOutcome StepRunner::edit(const Step& step, StoreRun& store, const StepSpan& 
 StepOutcome StepRunner::evict_span(const Step& step, StoreRun& store, const StepSpan& span) {
   const trace::SequenceId sequence = span.subject.sequence;
   core::SpanLedger* ledger = store.spans(sequence);
-  if (ledger == nullptr) return StepOutcome::done;
+  if (ledger == nullptr) return without_call(step);
   const std::span<const trace::Range> left = ledger->find(step.span);
+  if (left.empty()) return without_call(step);
   const std::vector<trace::Range> pieces(left.rbegin(), left.rend());
   // The last piece comes first: what lies before it keeps its position.
   for (const trace::Range piece : pieces) {

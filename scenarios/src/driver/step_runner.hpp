@@ -28,6 +28,8 @@ class StepRunner {
   [[nodiscard]] std::vector<Turn> turns_of(const Step& step);
   [[nodiscard]] bool take_turn(const Step& step, Turn& turn);
   [[nodiscard]] std::uint32_t rows_of_turn(const Step& step, const Turn& turn);
+  /// Attention that is left out of some steps runs where any store of the case wraps: all have the same outputs then.
+  [[nodiscard]] bool crosses_any_capacity(trace::Position position) const;
   static void name_span(const Step& step, const Turn& turn);
   trace::RefusalCode append_rows(const TokenTask& task);
 

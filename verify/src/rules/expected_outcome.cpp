@@ -24,7 +24,7 @@ constexpr RuleInfo kInfo{
         "expected(c) = ok where the script is silent; "
         "each expectation meets its call within its step (of an attend also the window or gather that it needs, where "
         "that "
-        "is refused)",
+        "is refused); with a step of a script that ended aborted, having asked nothing, it is vacuous",
     .witness = "a call of a script, or a call that an expectation stands before",
     .faults =
         "legal-refused (huggingface/transformers#27548), rollback-past-wrap (ml-explore/mlx-lm#1512, "
@@ -70,7 +70,9 @@ class ExpectedOutcome final : public RuleChecker<ExpectedOutcome, kInfo, Reads> 
             outcome_text(outcome_of(*call)), call->number);
   }
 
-  void on(const trace::StepEnd& /*step*/, const Event& event, const Moment& moment) {
+  void on(const trace::StepEnd& step, const Event& event, const Moment& moment) {
+    const bool is_scripted = !moment.claims.steps.empty();
+    if (is_scripted && step.outcome == trace::StepOutcome::aborted && unasked_++ == 0) first_unasked_ = step.step;
     std::erase_if(pending_, [&](const Pending& pending) {
       if (!is_same_sequence(pending.event, event)) return false;
       meet();
@@ -82,6 +84,19 @@ class ExpectedOutcome final : public RuleChecker<ExpectedOutcome, kInfo, Reads> 
   }
 
  private:
+  /// Nothing blames the store: it was not asked.
+  void on_end(const Moment& moment, RuleVerdict& verdict) override {
+    if (unasked_ == 0) return;
+    verdict.status = Status::vacuous;
+    const std::vector<trace::StepInfo>& steps = moment.claims.steps;
+    std::string where = fmt::format("step {}", first_unasked_);
+    if (first_unasked_ < steps.size()) {
+      const trace::StepInfo& step = steps[first_unasked_];
+      where = fmt::format("{}:{}:{} {}", step.file, step.line, step.column, step.operation);
+    }
+    verdict.note = fmt::format("{} steps asked nothing of their store, the first one {}", unasked_, where);
+  }
+
   struct Pending {
     Event event;
     trace::Expected expected;
@@ -124,6 +139,8 @@ class ExpectedOutcome final : public RuleChecker<ExpectedOutcome, kInfo, Reads> 
   }
 
   std::vector<Pending> pending_;
+  std::uint64_t unasked_ = 0;  ///< steps of a script that ended without the call that they are about
+  std::uint32_t first_unasked_ = 0;
 };
 
 }  // namespace

@@ -7,13 +7,14 @@
 
 #include <cstddef>
 #include <optional>
+#include <set>
 #include <string>
 #include <utility>
 
 namespace kvwitness::verify {
 namespace {
 
-using Reads = Payloads<trace::TensorRecorded, trace::TensorValues, trace::StateDigest, trace::StepEnd>;
+using Reads = Payloads<trace::TensorRecorded, trace::TensorValues, trace::StateDigest, trace::StepEnd, trace::Called>;
 
 constexpr RuleInfo kInfo{
     .id = "same-output",
@@ -24,7 +25,7 @@ constexpr RuleInfo kInfo{
         "and every row has its partner, for the ordinals asked for; or, of a step that compares stores: positions and "
         "digests of all rows "
         "that the left one holds = the right one's, for each sequence and layer",
-    .witness = "a pair of rows, or of states",
+    .witness = "a pair of rows, or of states of sequences that were given rows",
     .faults =
         "ring-wrap-index (ml-explore/mlx-examples#1093, awslabs/keys_values#140), window-off-by-one "
         "(ml-explore/mlx-lm#390, openvinotoolkit/openvino#30714), window-not-applied (keras-team/keras-hub#2186), "
@@ -53,6 +54,11 @@ class SameOutput final : public RuleChecker<SameOutput, kInfo, Reads> {
     judge(rows_.settle(), moment);
   }
 
+  void on(const trace::Called& called, const Event& event, const Moment& /*moment*/) {
+    if (request_.at_step && called.operation == trace::Operation::append)
+      appended_.insert({event.store, event.sequence});
+  }
+
   void on(const trace::StateDigest& state, const Event& event, const Moment& moment) {
     const bool is_left = state.reason == trace::DigestReason::compare_left;
     if (!request_.at_step || state.step != request_.step) return;
@@ -65,12 +71,18 @@ class SameOutput final : public RuleChecker<SameOutput, kInfo, Reads> {
     const auto partner = states_.meet(side, {event.sequence, event.layer}, {event, state});
     if (!partner) return;
     const State here{event, state};
-    meet();
+    if (has_rows_to_show(here) || has_rows_to_show(*partner)) meet();
     compare(is_left ? here : *partner, is_left ? *partner : here, event, moment);
   }
 
  private:
   static constexpr std::size_t kStatesMax = std::size_t{1} << 20;
+
+  /// Two sequences that were emptied, or took no row that they were given, agree in that; two that were never given
+  /// any, in nothing.
+  [[nodiscard]] bool has_rows_to_show(const State& state) const {
+    return state.digest.from != state.digest.to || appended_.contains({state.event.store, state.event.sequence});
+  }
 
   void judge(const std::optional<RowPair>& pair, const Moment& moment) {
     if (!pair) return;
@@ -146,6 +158,7 @@ class SameOutput final : public RuleChecker<SameOutput, kInfo, Reads> {
   trace::RuleRequest request_;
   RowPairs rows_;
   Pairs<std::pair<SequenceId, LayerIndex>, State> states_;
+  std::set<std::pair<StoreIndex, SequenceId>> appended_;  ///< sequences that were given rows
   std::uint64_t not_told_ = 0;
 };
 

@@ -26,6 +26,7 @@ struct SelectedScript {
   scenarios::Script script;
   std::filesystem::path root;
   std::vector<std::size_t> cases;  ///< indices into script.cases; empty: none was selected
+  std::size_t slow_left_out = 0;   ///< cases that were not selected only because the script is tagged slow
 };
 
 /// Loads the scripts that `paths` name. Throws trace::Error where a path does not exist, a script cannot be loaded, two
