@@ -165,6 +165,31 @@ BOOST_AUTO_TEST_CASE(wrong_types_and_values_are_refused_where_they_stand) {
   expect_error(R"("version": 2)", R"("version")", "given twice");
 }
 
+BOOST_AUTO_TEST_CASE(tolerances_that_cannot_fail_are_refused) {
+  const auto rule = [](const std::string& limit) { return R"("expect": [{"rule": "numeric-oracle", )" + limit + "}]"; };
+  expect_error(rule(R"("by": "abs_rel", "abs": 1e30)"), "1e30", "is not in 0 .. 1");
+  expect_error(rule(R"("by": "max_ulp", "max_ulp": 4294967295)"), "4294967295", "is not in 0 .. 8388608");
+  expect_error(rule(R"("by": "cosine_min", "cosine_min": -1)"), "-1", "is not in 0.5 .. 1");
+  expect_error(rule(R"("by": "cosine_min", "cosine_min": 0)"), "0}", "is not in 0.5 .. 1");
+  expect_error(R"("expect": [{"rule": "output-bound", "left": "sut.out", "right": "ref.out", "abs": 1e30}])", "1e30",
+               "is not in 0 .. 1");
+  BOOST_CHECK_NO_THROW(static_cast<void>(parse(script_with(rule(R"("by": "abs_rel", "abs": 1, "rel": 1)")))));
+  BOOST_CHECK_NO_THROW(static_cast<void>(parse(script_with(rule(R"("by": "max_ulp", "max_ulp": 8388608)")))));
+  BOOST_CHECK_NO_THROW(static_cast<void>(parse(script_with(rule(R"("by": "cosine_min", "cosine_min": 0.5)")))));
+}
+
+BOOST_AUTO_TEST_CASE(members_that_a_rule_does_not_know_are_refused) {
+  expect_error(R"("expect": [{"rule": "position-order", "by": "bits"}])", R"("bits")",
+               "position-order compares no values");
+  expect_error(R"("expect": [{"rule": "position-order", "abs": 1}])", "1}", "position-order compares no values");
+  expect_error(R"("expect": [{"rule": "position-order", "nan_equal": true}])", "true",
+               "position-order compares no values");
+  expect_error(R"("expect": [{"rule": "numeric-oracle", "left": "sut.out", "right": "ref.out"}])", R"("sut.out")",
+               "numeric-oracle compares no outputs with each other");
+  BOOST_CHECK_NO_THROW(
+      static_cast<void>(parse(script_with(R"("expect": [{"rule": "numeric-oracle", "nan_equal": true}])"))));
+}
+
 BOOST_AUTO_TEST_CASE(a_refusal_is_expected_of_one_call) {
   expect_error(steps(R"({"op": "decode", "count": 2, "expect": {"refused": "full"}})"), "{\"op\"", "count must be 1");
   expect_error(steps(R"({"op": "append", "count": 4, "chunk": 2, "expect": {"refused": "full"}})"), "{\"op\"",

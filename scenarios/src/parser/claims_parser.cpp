@@ -30,21 +30,45 @@ std::optional<Value> limit_of(const Fields& rule, std::string_view key, trace::C
   return value;
 }
 
+/// Rules that compare recorded tensors.
+bool is_about_tensors(std::string_view rule) noexcept {
+  return rule == "same-output" || rule == "different-output" || rule == "output-bound" || rule == "golden-sha256" ||
+         rule == "suffix-relativity";
+}
+
+/// Limits of tolerances. Beyond them lies what no output can fail by: rows are of values around 1, and outputs are
+/// means of those.
+constexpr double kAbsMax = 1;
+constexpr std::uint64_t kUlpsMax = std::uint64_t{1} << 23;  // twice as large, or half
+constexpr double kCosineMin = 0.5;
+
+/// Rules that take a tolerance.
+bool compares_values(std::string_view id) noexcept {
+  return id == "numeric-oracle" || is_about_tensors(id);
+}
+
 trace::Tolerance parse_tolerance(const Fields& rule, std::string_view id) {
   using trace::Comparison;
   trace::Tolerance tolerance;
+  if (!compares_values(id)) {
+    for (const std::string_view key : {"by", "abs", "rel", "max_ulp", "cosine_min", "nan_equal"}) {
+      if (const auto value = rule.find(key)) value->fail(fmt::format("{} compares no values", id));
+    }
+    return tolerance;
+  }
   const auto by = rule.find("by");
   if (by && (id == "output-bound" || id == "different-output" || id == "golden-sha256" || id == "suffix-relativity"))
     by->fail(fmt::format("{} compares in one way only", id));
   if (id == "output-bound") tolerance.by = Comparison::abs_rel;
   if (by) tolerance.by = static_cast<Comparison>(by->choice({"bits", "max_ulp", "abs_rel", "cosine_min"}));
   if (const auto abs = limit_of(rule, "abs", Comparison::abs_rel, tolerance.by))
-    tolerance.abs = bounded_number(*abs, 0, std::numeric_limits<float>::max());
+    tolerance.abs = bounded_number(*abs, 0, kAbsMax);
   if (const auto rel = limit_of(rule, "rel", Comparison::abs_rel, tolerance.by))
     tolerance.rel = bounded_number(*rel, 0, 1);
-  if (const auto ulp = limit_of(rule, "max_ulp", Comparison::max_ulp, tolerance.by)) tolerance.max_ulp = ulp->integer();
+  if (const auto ulp = limit_of(rule, "max_ulp", Comparison::max_ulp, tolerance.by))
+    tolerance.max_ulp = ulp->integer({0, kUlpsMax});
   if (const auto cosine = limit_of(rule, "cosine_min", Comparison::cosine_min, tolerance.by))
-    tolerance.cosine_min = bounded_number(*cosine, -1, 1);
+    tolerance.cosine_min = bounded_number(*cosine, kCosineMin, 1);
   if (const auto nan = rule.find("nan_equal")) tolerance.nan_equal = nan->boolean();
   return tolerance;
 }
@@ -64,12 +88,6 @@ std::string parse_rule_id(const Value& value, const std::vector<std::string>& kn
   if (!known_rules.empty() && std::ranges::find(known_rules, id) == known_rules.end())
     value.fail(fmt::format("unknown rule '{}'{}", id, suggestion(id, known_rules)));
   return id;
-}
-
-/// Rules that compare recorded tensors.
-bool is_about_tensors(std::string_view rule) noexcept {
-  return rule == "same-output" || rule == "different-output" || rule == "output-bound" || rule == "golden-sha256" ||
-         rule == "suffix-relativity";
 }
 
 void parse_ordinals(const Fields& rule, trace::RuleRequest& request) {
@@ -123,6 +141,8 @@ trace::RuleRequest parse_rule(const Value& value, const std::set<std::string>& o
   request.left = parse_output(rule, "left", outputs);
   request.right = parse_output(rule, "right", outputs);
   if (request.left.empty() != request.right.empty()) value.fail("'left' and 'right' go together");
+  if (!request.left.empty() && !is_about_tensors(request.rule))
+    rule.get("left").fail(fmt::format("{} compares no outputs with each other", request.rule));
   if (!request.left.empty() && request.left == request.right) value.fail("compares an output with itself");
   if (is_about_tensors(request.rule) && request.rule != "golden-sha256" && request.left.empty())
     value.fail(fmt::format("{} needs 'left' and 'right'", request.rule));
