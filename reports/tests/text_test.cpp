@@ -68,6 +68,25 @@ BOOST_AUTO_TEST_CASE(notes_of_a_pass_are_shown_where_it_is_the_only_case) {
   BOOST_TEST(text_of(result, {.timings = false}).find("  note: 2 of 5 decode steps attended\n") != std::string::npos);
 }
 
+BOOST_AUTO_TEST_CASE(failing_rules_stand_in_the_order_of_their_first_violations) {
+  const auto shown = [](std::uint64_t order, std::uint64_t same, const std::string& other) {
+    reports::SuiteResult result = reports::testing::made_result();
+    reports::CaseResult& bad = result.cases[1];
+    const verify::RuleVerdict rule = bad.verdict.rules.front();
+    bad.verdict.rules = {rule, rule};
+    bad.verdict.rules[0].shown.front().event = order;
+    bad.verdict.rules[1].rule = other;
+    bad.verdict.rules[1].shown.front().event = same;
+    std::ostringstream out;
+    reports::write_text(result, out, {});
+    return out.str().find("fail position-order") < out.str().find("fail " + other);
+  };
+  BOOST_TEST(shown(70, 71, "same-output"));
+  BOOST_TEST(shown(70, 70, "same-output"));
+  BOOST_TEST(!shown(71, 70, "same-output"));
+  BOOST_TEST(!shown(70, 71, "store-answers"));
+}
+
 BOOST_AUTO_TEST_CASE(color_changes_nothing_but_escape_sequences) {
   std::string colored = text_of(reports::testing::made_result(), {.color = true, .timings = false});
   BOOST_TEST(colored.find("\x1b[31m") != std::string::npos);

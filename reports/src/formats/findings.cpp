@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <array>
+#include <limits>
 
 namespace kvwitness::reports {
 namespace {
@@ -108,6 +109,13 @@ void add_findings(const CaseResult& one, std::vector<ReportedFinding>& findings)
 }
 
 }  // namespace
+
+std::uint64_t first_violation(const verify::RuleVerdict& rule) noexcept {
+  std::uint64_t first = std::numeric_limits<std::uint64_t>::max();
+  if (rule.status == verify::Status::fail && rule.rule == "store-answers") return 0;
+  for (const verify::Violation& violation : rule.shown) first = std::min(first, violation.event);
+  return first;
+}
 
 std::vector<ReportedFinding> findings_of(const SuiteResult& result) {
   std::vector<ReportedFinding> findings;

@@ -34,6 +34,10 @@ struct ReportedFinding {
 /// In the order of the report. Points into `result`.
 [[nodiscard]] std::vector<ReportedFinding> findings_of(const SuiteResult& result);
 
+/// Number of the event at which a rule was violated first; beyond all events where it was not. A lost store comes
+/// first.
+[[nodiscard]] std::uint64_t first_violation(const verify::RuleVerdict& rule) noexcept;
+
 /// A rule as reports name it.
 struct ReportRule {
   std::string_view id;

@@ -121,6 +121,14 @@ void write_notes(const CaseResult& one, std::ostream& out) {
   for (const std::string& note : one.verdict.notes) out << "  note: " << printable(note) << "\n";
 }
 
+/// What came first in the run explains what came of it: failing rules by their first violation, then the others.
+std::vector<const verify::RuleVerdict*> by_first_violation(const CaseResult& one) {
+  std::vector<const verify::RuleVerdict*> rules;
+  for (const verify::RuleVerdict& rule : one.verdict.rules) rules.push_back(&rule);
+  std::ranges::stable_sort(rules, {}, [](const verify::RuleVerdict* rule) { return first_violation(*rule); });
+  return rules;
+}
+
 void write_findings(const CaseResult& one, const Style& style, std::ostream& out) {
   const Status status = counted_status(one);
   if (!is_bad(one)) return;
@@ -135,7 +143,7 @@ void write_findings(const CaseResult& one, const Style& style, std::ostream& out
   if (has_died) out << "  " << printable(one.died_because) << "\n";
   if (one.nondeterministic) out << "  two runs with the same seed told different events\n";
   for (const std::string& line : one.unexpected) out << "  " << printable(line) << "\n";
-  for (const verify::RuleVerdict& rule : one.verdict.rules) write_rule_findings(one, rule, style, out);
+  for (const verify::RuleVerdict* rule : by_first_violation(one)) write_rule_findings(one, *rule, style, out);
   for (const verify::WitnessVerdict& witness : one.verdict.witnesses) {
     if (witness.status == Status::pass || known_failure(one, witness.name, witness.status) != nullptr) continue;
     out << "  " << style.status(witness.status) << " witness " << printable(witness.name) << ": met "

@@ -231,7 +231,7 @@ void Search::keep(ScriptTree script, Finding& finding) const {
   if (const std::optional<scenarios::Case> which = case_of(script, kScriptFile); which && finding.not_shrunk.empty())
     set_requirements(script, least_capabilities(*which, kind_->capabilities, *registry_));
   set_header(script, name.id, stored_title(kind_->name, finding.rule));
-  const std::string_view legal = finding.not_shrunk.empty() ? "the law grants it every call below"
+  const std::string_view legal = finding.not_shrunk.empty() ? "the law gives every call below the outcome expected"
                                                             : "whether every call below is legal was not told";
   finding.script = script_text(
       script,

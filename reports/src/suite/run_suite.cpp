@@ -224,6 +224,7 @@ class Results {
     budgets_.finish(work_->scripts(), work_->registry(), result_.stale_baselines);
     work_->known().finish(work_->scripts(), work_->registry(), result_.stale_baselines);
     result_.selection = work_->selection();
+    for (const SelectedScript& selected : work_->scripts()) result_.slow_left_out += selected.slow_left_out;
     result_.shard = options_->shard;
     return std::move(result_);
   }

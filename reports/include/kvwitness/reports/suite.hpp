@@ -96,6 +96,8 @@ struct SuiteResult {
   /// What the stores declare, where `SuiteOptions::require_exercised` asked for it and nothing of the library was left
   /// out, nor not run because of a failure; of a shard, its own cases. One that no case of all shards exercised fails.
   std::optional<std::vector<CapabilityUse>> capabilities{};
+  /// Cases that would have been selected but for the tag `slow` of their scripts, each counted once for all stores.
+  std::uint64_t slow_left_out = 0;
   double seconds = 0;
 };
 
