@@ -206,7 +206,7 @@ int run_cases(const CaseOptions& options, const scenarios::StoreRegistry& regist
   const int code = conclude ? conclude(result) : reports::exit_code(result);
   if (code == static_cast<int>(reports::ExitCode::nothing_selected))
     std::cerr << "kvwitness: nothing was run: " << why_nothing_was_run(options, result) << "\n";
-  else if (result.slow_left_out != 0)
+  else if (result.slow_left_out != 0 && reports.is_for_people())
     std::cerr << "kvwitness: left out: " << result.slow_left_out << (result.slow_left_out == 1 ? " case" : " cases")
               << " of scripts tagged slow; --with-slow runs them too\n";
   return code;

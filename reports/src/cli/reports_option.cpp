@@ -124,6 +124,12 @@ Reports::Reports(const std::vector<std::string>& wanted, const std::vector<std::
   }
 }
 
+bool Reports::is_for_people() const noexcept {
+  return !files_.standard_is_taken() || std::ranges::any_of(reports_, [](const Report& report) {
+    return report.format == "text" && report.output->is_standard();
+  });
+}
+
 void Reports::add_case(const reports::CaseResult& done) {
   if (done.trace.empty()) return;
   for (Timeline& timeline : timelines_) timeline.writer->add_trace(done.trace, done.verdict);

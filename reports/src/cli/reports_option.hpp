@@ -43,6 +43,8 @@ class Reports {
           const std::vector<std::string>& outputs = {});
 
   [[nodiscard]] bool needs_traces() const noexcept { return !timelines_.empty(); }
+  /// True where standard output gets text for people, not for programs.
+  [[nodiscard]] bool is_for_people() const noexcept;
   /// To be called for each case while its trace exists.
   void add_case(const reports::CaseResult& done);
   /// Writes and closes everything.
