@@ -111,10 +111,10 @@ BOOST_AUTO_TEST_CASE(what_a_plugin_takes_while_it_is_used_is_seen) {
     made.replace(made.find("GROWS"), 5, grows);
     return conform(plugin(library_of(scratch, name, made)), kLibrary, "cost/steady-*");
   };
-  const int green = trace::probe_state() == trace::ProbeState::measuring ? 0 : 9;
-  BOOST_TEST(exit_code(conformed("right", "0", "0")) == green);
+  BOOST_TEST(exit_code(conformed("right", "0", "0")) == 0);
   BOOST_TEST(blames(conformed("grows", "0", "tokens > 5"), "trace-truth"));
-  if (green != 0) return;
+  // Without a probe in the plug-in's process, as under the sanitizers, nobody asks for allocations.
+  if (trace::probe_state() != trace::ProbeState::measuring) return;
   BOOST_TEST(blames(conformed("each", "1", "0"), "zero-alloc-per-token"));
   BOOST_TEST(blames(conformed("seldom", "tokens % 64 == 63", "0"), "zero-alloc-per-token"));
   BOOST_TEST(blames(conformed("doubling", "(tokens & (tokens - 1)) == 0", "0"), "zero-alloc-per-token"));
